@@ -1,0 +1,79 @@
+//! Stopping early, and waiting in a way that can be stopped.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+
+/// A flag that asks running tasks to stop. Clones share the flag.
+#[derive(Debug, Clone, Default)]
+pub struct CancelToken(Arc<AtomicBool>);
+
+impl CancelToken {
+    /// A token that nobody has cancelled.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks everybody who holds a clone to stop.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Whether somebody asked to stop.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// `Err(Interrupted)` once cancelled: for `?` between two steps of a long task.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] after [`cancel`](Self::cancel).
+    pub fn check(&self) -> Result<()> {
+        if self.is_cancelled() { Err(Error::Interrupted) } else { Ok(()) }
+    }
+}
+
+/// How the thread that called into the library waits.
+///
+/// Every operation that can last runs as tasks on the pool while its caller waits through this trait.
+/// A caller that holds an interpreter lets go of it while waiting and looks for signals in between.
+pub trait Waiter {
+    /// Calls `done` until it returns true. Each call may block up to the given time.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] when the caller wants to stop instead.
+    fn wait(&mut self, done: &mut (dyn FnMut(Duration) -> bool + Send)) -> Result<()>;
+
+    /// Looks for a wish to stop without blocking; called between pieces of work done on the calling thread.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] when the caller wants to stop.
+    fn check(&mut self) -> Result<()>;
+}
+
+/// Longest time a [`Waiter`] blocks before it looks for signals again.
+pub const WAIT_SLICE: Duration = Duration::from_millis(50);
+
+/// Waits for as long as it takes, or until its token is cancelled.
+#[derive(Debug, Clone, Default)]
+pub struct PlainWaiter {
+    /// Cancel it from another thread to make the waiting operation return [`Error::Interrupted`].
+    pub token: CancelToken,
+}
+
+impl Waiter for PlainWaiter {
+    fn wait(&mut self, done: &mut (dyn FnMut(Duration) -> bool + Send)) -> Result<()> {
+        while !done(WAIT_SLICE) {
+            self.token.check()?;
+        }
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<()> {
+        self.token.check()
+    }
+}
