@@ -1,0 +1,86 @@
+# One command for each intent. Every one of them works on a fresh clone, creates what it needs under .venv and target,
+# says how long each step took and shows the output of a step only when it fails.
+
+SHELL := /bin/bash
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+
+# The first Python on PATH that is new enough; `make PYTHON=... demo` takes another one.
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$python; exit; fi; \
+	done; echo python3)
+
+VENV := .venv
+IN_VENV := $(VENV)/bin/python
+STEP := .ci/step
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+unexport CONDA_PREFIX
+
+.PHONY: help demo test lint bench docs wheel prerequisites extension extension-quick
+
+help:
+	@echo 'make demo    build the release extension and run examples/quickstart.py'
+	@echo 'make test    everything that checks the project: Rust tests, doctests, Python tests'
+	@echo 'make lint    formatting, clippy, ruff, mypy, import contracts'
+	@echo 'make bench   the benchmarks behind docs/performance.md'
+	@echo 'make docs    the manual and the reference of the Rust crate, into site/ and target/doc'
+	@echo 'make wheel   a release wheel, into dist/'
+
+prerequisites:
+	@.ci/prerequisites $(PYTHON)
+
+# One stamp for each dependency group of pyproject.toml: a demo does not wait for the tools of a developer.
+$(VENV)/bin/python: | prerequisites
+	@$(STEP) 'create $(VENV)' sh -c '$(PYTHON) -m venv $(VENV) && $(IN_VENV) -m pip install --upgrade "pip>=25.1"'
+
+$(VENV)/.group-%: pyproject.toml | prerequisites $(VENV)/bin/python
+	@$(STEP) 'install Python packages: $*' $(IN_VENV) -m pip install --group $*
+	@touch $@
+
+# The extension as it is shipped: whole-program optimisation, minutes on a fresh clone and one minute after a change.
+extension: $(VENV)/.group-build
+	@$(STEP) 'build the release extension (minutes on a fresh clone)' $(IN_VENV) -m maturin develop --release --locked
+
+# The same code optimised module by module: what tests run against.
+extension-quick: $(VENV)/.group-build
+	@$(STEP) 'build the extension (minutes on a fresh clone)' $(IN_VENV) -m maturin develop --profile quick --locked
+
+demo: $(VENV)/.group-demo extension
+	@$(IN_VENV) examples/quickstart.py --picture target/quickstart.png
+
+# nextest where it is installed. Both runners end with a line that counts the tests; it is printed as it stands.
+NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
+ifeq ($(NEXTEST),yes)
+RUST_TESTS := cargo nextest run --locked
+else
+RUST_TESTS := cargo test --locked --lib --tests
+endif
+
+test: $(VENV)/.group-test extension-quick
+	@$(STEP) 'build the Rust tests' cargo test --locked --no-run
+	@$(STEP) 'Rust tests' --closing 'tests? run:|^test result:' $(RUST_TESTS)
+	@$(STEP) 'Rust doctests' --closing '^test result:' cargo test --locked --doc
+	@$(STEP) 'Python tests' --closing '(passed|failed).* in [0-9.]+s' $(IN_VENV) -m pytest
+
+lint: $(VENV)/.group-lint
+	@$(STEP) 'cargo fmt' cargo fmt --check
+	@$(STEP) 'clippy' cargo clippy --locked --all-targets --features python -- -D warnings
+	@$(STEP) 'clippy without Python' cargo clippy --locked -- -D warnings
+	@$(STEP) 'ruff check' $(IN_VENV) -m ruff check
+	@$(STEP) 'ruff format' $(IN_VENV) -m ruff format --check
+	@$(STEP) 'mypy' $(IN_VENV) -m mypy
+	@$(STEP) 'import contracts' env PYTHONPATH=python $(VENV)/bin/lint-imports --no-logo --no-cache
+
+bench: $(VENV)/.group-bench extension
+	cargo bench --locked
+
+docs: $(VENV)/.group-docs
+	@$(STEP) 'reference of the Rust crate' env RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps
+	@$(STEP) 'manual' $(IN_VENV) -m mkdocs build --strict --quiet
+	@echo 'site/index.html and target/doc/dataset_rt/index.html'
+
+wheel: $(VENV)/.group-build
+	@$(STEP) 'build the wheel (minutes on a fresh clone)' $(IN_VENV) -m maturin build --release --locked --out dist
+	@ls -1t dist/*.whl | head -n 1
