@@ -1,7 +1,12 @@
 //! Caches of preprocessed samples: written once, read back fast, filtered, reweighted and reproducibly.
 
 pub mod cancel;
+pub mod checksum;
 pub mod error;
+pub mod format;
+pub mod fs;
 pub mod ids;
+pub mod mapped;
+pub mod prefetch;
 pub mod progress;
 pub mod value;

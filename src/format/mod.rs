@@ -1,0 +1,27 @@
+//! The files of a cache: bytes to structures and back, without threads and without policy.
+
+pub mod columns;
+pub mod compression;
+pub mod index;
+pub mod manifest;
+mod manifest_v2;
+mod manifest_v3;
+pub mod record;
+pub mod schema;
+
+use std::path::Path;
+
+use crate::error::Error;
+
+/// Damage in bytes whose file only the caller knows.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Damage(pub String);
+
+impl Damage {
+    /// The error that names the file.
+    #[must_use]
+    pub fn within(self, path: impl AsRef<Path>) -> Error {
+        Error::invalid_cache(path, self.0)
+    }
+}

@@ -1,0 +1,75 @@
+//! Read-only memory maps of whole files: the one place that maps files.
+#![expect(unsafe_code, reason = "mapping a file is unsafe because others may change the file")]
+
+use std::fs::OpenOptions;
+use std::ops::Deref;
+use std::path::Path;
+
+use memmap2::Mmap;
+
+use crate::error::{Error, Result};
+
+/// The bytes of a file, mapped read-only. The file descriptor is closed once the map exists.
+///
+/// Contract: files of a published cache are immutable. Truncating one under a live map ends the process with
+/// `SIGBUS` on access, overwriting one changes bytes under readers; deleting it is harmless where the
+/// file system keeps the data of open files.
+#[derive(Debug)]
+pub struct MappedFile {
+    /// `None` for an empty file, which some systems refuse to map.
+    map: Option<Mmap>,
+    path: Box<Path>,
+}
+
+impl MappedFile {
+    /// Maps `path` as it is now.
+    ///
+    /// # Errors
+    /// [`Error::File`] when it cannot be opened or mapped, [`Error::InvalidCache`] when it is no regular file.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let mut options = OpenOptions::new();
+        options.read(true);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::OpenOptionsExt as _;
+            // Opening a named pipe would wait for a writer.
+            options.custom_flags(libc::O_NONBLOCK);
+        }
+        let file = options.open(path).map_err(|error| Error::file("open", path, error))?;
+        let metadata = file.metadata().map_err(|error| Error::file("inspect", path, error))?;
+        if !metadata.is_file() {
+            return Err(Error::invalid_cache(path, "expected a regular file, found something else"));
+        }
+        let map = if metadata.len() == 0 {
+            None
+        } else {
+            // SAFETY: the map is only read, as plain bytes for which every value is valid, and every structure
+            // parsed from it is checked. That nobody truncates the file meanwhile is the contract above.
+            Some(unsafe { Mmap::map(&file) }.map_err(|error| Error::file("map", path, error))?)
+        };
+        Ok(Self { map, path: path.into() })
+    }
+
+    /// The whole file.
+    #[must_use]
+    #[inline]
+    pub fn as_slice(&self) -> &[u8] {
+        self.map.as_deref().unwrap_or_default()
+    }
+
+    /// The path it was opened under.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Deref for MappedFile {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
