@@ -7,6 +7,8 @@ pub mod format;
 pub mod fs;
 pub mod ids;
 pub mod mapped;
+pub mod pool;
 pub mod prefetch;
 pub mod progress;
+pub mod sampling;
 pub mod value;
