@@ -6,11 +6,7 @@ use dataset_rt::sampling::philox4x64;
 fn philox_gives_the_known_answers_of_its_authors() {
     // Random123, kat_vectors: philox4x64, 10 rounds.
     let cases = [
-        (
-            [0; 4],
-            [0; 2],
-            [0x1655_4d9e_ca36_314c, 0xdb20_fe9d_672d_0fdc, 0xd7e7_72ce_e186_176b, 0x7e68_b68a_ec7b_a23b],
-        ),
+        ([0; 4], [0; 2], [0x1655_4d9e_ca36_314c, 0xdb20_fe9d_672d_0fdc, 0xd7e7_72ce_e186_176b, 0x7e68_b68a_ec7b_a23b]),
         (
             [u64::MAX; 4],
             [u64::MAX; 2],

@@ -67,6 +67,7 @@ impl<T: Send + 'static> Task<T> {
     }
 
     /// Helps: runs the work on the calling thread if nobody has started it. Returns whether it did.
+    #[expect(clippy::must_use_candidate, reason = "called for its effect as well")]
     pub fn try_run(&self) -> bool {
         !self.stamp.is_inherited() && self.shared.try_run()
     }
@@ -96,6 +97,7 @@ impl<T: Send + 'static> Task<T> {
     }
 
     /// Cancels the work if it has not started. Returns whether it did: then it never runs.
+    #[expect(clippy::must_use_candidate, reason = "called for its effect as well")]
     pub fn cancel(&self) -> bool {
         !self.stamp.is_inherited() && self.shared.cancel()
     }

@@ -89,7 +89,6 @@ pub(super) fn parts(bits: u64) -> (i32, u64) {
     const IMPLICIT: u64 = 1 << 52;
     let field = bits >> 52;
     let fraction = bits & (IMPLICIT - 1);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "at most 12 bits are left")]
     let exponent = field.max(1) as i32;
     (exponent, if field == 0 { fraction } else { fraction | IMPLICIT })
 }
