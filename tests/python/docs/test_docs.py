@@ -1,0 +1,69 @@
+"""Runs every Python block of the README and the manual, and the examples in docstrings; follows every relative link."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import dataset_rt
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+BLOCK = re.compile(r"^```(?P<language>\S*)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
+
+
+def blocks(page: Path) -> list[tuple[int, str]]:
+    """Python blocks of a page, each with the number of its first line."""
+    text = page.read_text(encoding="utf-8")
+    found = [match for match in BLOCK.finditer(text) if match["language"] == "python"]
+    return [(text.count("\n", 0, match.start("body")), match["body"]) for match in found]
+
+
+def anchors(page: Path) -> set[str]:
+    """What can stand behind `#` in a link to the page."""
+    text = BLOCK.sub("", page.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=name_of)
+def test_blocks_of_a_page_run_as_one_program(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for line, body in blocks(page):
+        # Empty lines in front give errors the line numbers of the page.
+        exec(compile("\n" * line + body, str(page), "exec"), namespace)
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/quickstart.md", "docs/determinism.md", "docs/python-api.md"])
+def test_pages_that_teach_have_blocks(name: str) -> None:
+    assert blocks(ROOT / name)
+
+
+def test_examples_in_docstrings_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = [module.name for module in pkgutil.walk_packages(dataset_rt.__path__, "dataset_rt.")]
+    results = [doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS) for name in names]
+    assert sum(result.failed for result in results) == 0
+    assert sum(result.attempted for result in results) > 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_relative_links_lead_somewhere(page: Path) -> None:
+    text = BLOCK.sub("", page.read_text(encoding="utf-8"))
+    broken = []
+    for target in LINK.findall(text):
+        path, _, anchor = target.partition("#")
+        if "://" in path:
+            continue
+        file = (page.parent / path).resolve() if path else page
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            broken.append(target)
+    assert broken == []
