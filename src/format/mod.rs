@@ -6,6 +6,10 @@ pub mod index;
 pub mod manifest;
 mod manifest_v2;
 mod manifest_v3;
+pub mod metadata;
+mod metadata_parse;
+mod metadata_view;
+pub mod metadata_write;
 pub mod record;
 pub mod schema;
 

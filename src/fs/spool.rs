@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
@@ -35,6 +35,12 @@ impl Spools {
     #[must_use]
     pub fn new(path: PathBuf, streams: usize, memory_limit: usize) -> Self {
         Self { path, file: None, file_end: 0, memory_limit, streams: vec![Stream::default(); streams] }
+    }
+
+    /// Number of streams.
+    #[must_use]
+    pub fn streams(&self) -> usize {
+        self.streams.len()
     }
 
     /// Bytes in a stream.
@@ -88,13 +94,7 @@ impl Spools {
     /// # Errors
     /// [`Error::File`] when the temporary file cannot be read back, or with `out_path` when `out` fails;
     /// [`Error::InvalidValue`] when the stream has no such stretch.
-    pub fn copy_to(
-        &mut self,
-        stream: usize,
-        range: Range<u64>,
-        out: &mut impl Write,
-        out_path: &PathBuf,
-    ) -> Result<()> {
+    pub fn copy_to(&mut self, stream: usize, range: Range<u64>, out: &mut impl Write, out_path: &Path) -> Result<()> {
         let length = self.len(stream);
         let Some(entry) = self.streams.get(stream).filter(|_| range.start <= range.end && range.end <= length) else {
             return Err(Error::InvalidValue(format!("stream {stream} has no bytes {range:?}, it ends at {length}")));
@@ -144,7 +144,7 @@ fn copy_stretch(
 }
 
 /// Without a name nothing can be left behind, and nothing extra is published with the directory.
-fn create_unlinked(path: &PathBuf) -> Result<File> {
+fn create_unlinked(path: &Path) -> Result<File> {
     let file = OpenOptions::new()
         .read(true)
         .write(true)

@@ -1,0 +1,134 @@
+//! Columns of one metadata batch as slices of the mapped file, checked value by value when they are read.
+
+use super::Damage;
+use super::metadata_parse::{RawBatch, RawColumn};
+use crate::prefetch::prefetch;
+use crate::value::ValueRef;
+
+/// Consecutive rows of the metadata of a cache.
+#[derive(Debug, Clone, Copy)]
+pub struct BatchView<'a> {
+    pub(super) file: &'a [u8],
+    pub(super) batch: &'a RawBatch,
+    /// For each column in schema order its place in the file.
+    pub(super) file_columns: &'a [usize],
+}
+
+/// One column of a batch.
+#[derive(Debug, Clone, Copy)]
+pub enum ColumnView<'a> {
+    /// Bits, lowest first.
+    Bool(&'a [u8]),
+    /// Little-endian integers.
+    Int(&'a [[u8; 8]]),
+    /// Little-endian doubles.
+    Float(&'a [[u8; 8]]),
+    /// Texts.
+    String(TextView<'a>),
+}
+
+/// One column of texts: nothing about the offsets or the text is known to be valid.
+#[derive(Debug, Clone, Copy)]
+pub struct TextView<'a> {
+    offsets: &'a [[u8; 4]],
+    text: &'a [u8],
+}
+
+impl<'a> BatchView<'a> {
+    /// Number of rows.
+    #[must_use]
+    #[inline]
+    pub fn rows(&self) -> usize {
+        self.batch.rows
+    }
+
+    /// A column by its position in the schema.
+    #[must_use]
+    #[inline]
+    pub fn column(&self, column: usize) -> Option<ColumnView<'a>> {
+        let bytes = |range: &std::ops::Range<usize>| self.file.get(range.clone());
+        Some(match self.batch.columns.get(*self.file_columns.get(column)?)? {
+            RawColumn::Bool(range) => ColumnView::Bool(bytes(range)?),
+            RawColumn::Int(range) => ColumnView::Int(bytes(range)?.as_chunks().0),
+            RawColumn::Float(range) => ColumnView::Float(bytes(range)?.as_chunks().0),
+            RawColumn::String { offsets, text } => {
+                ColumnView::String(TextView { offsets: bytes(offsets)?.as_chunks().0, text: bytes(text)? })
+            }
+        })
+    }
+}
+
+impl<'a> ColumnView<'a> {
+    /// The value in a row of the batch.
+    ///
+    /// # Errors
+    /// [`Damage`] when the row does not exist or holds no valid text.
+    #[inline]
+    pub fn value(&self, row: usize) -> Result<ValueRef<'a>, Damage> {
+        let value = match self {
+            Self::Bool(bits) => bits.get(row / 8).map(|byte| ValueRef::Bool(byte >> (row % 8) & 1 == 1)),
+            Self::Int(values) => values.get(row).map(|bytes| ValueRef::Int(i64::from_le_bytes(*bytes))),
+            Self::Float(values) => values.get(row).map(|bytes| ValueRef::Float(f64::from_le_bytes(*bytes))),
+            Self::String(texts) => return texts.text(row).map(ValueRef::String),
+        };
+        value.ok_or_else(|| no_row(row))
+    }
+
+    /// Asks for the memory of one row's slot ahead of time.
+    #[inline]
+    pub fn prefetch(&self, row: usize) {
+        match self {
+            Self::Bool(bits) => bits.get(row / 8).map(prefetch),
+            Self::Int(values) | Self::Float(values) => values.get(row).map(prefetch),
+            Self::String(texts) => texts.offsets.get(row).map(prefetch),
+        };
+    }
+
+    /// Asks for the text of one row ahead of time; reads the slot that [`prefetch`](Self::prefetch) asked for.
+    #[inline]
+    pub fn prefetch_text(&self, row: usize) {
+        if let Self::String(texts) = self
+            && let Some(start) = texts.offsets.get(row)
+            && let Ok(start) = usize::try_from(i32::from_le_bytes(*start))
+            && let Some(first) = texts.text.get(start)
+        {
+            prefetch(first);
+        }
+    }
+}
+
+impl<'a> TextView<'a> {
+    /// The bytes of one text, which may be no valid UTF-8: for callers that check that themselves.
+    ///
+    /// # Errors
+    /// [`Damage`] when the row does not exist or its offsets are outside the text.
+    #[inline]
+    pub fn bytes(&self, row: usize) -> Result<&'a [u8], Damage> {
+        let (Some(start), Some(end)) = (self.offsets.get(row), self.offsets.get(row.wrapping_add(1))) else {
+            return Err(no_row(row));
+        };
+        let (start, end) = (i32::from_le_bytes(*start), i32::from_le_bytes(*end));
+        let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+        range.and_then(|(start, end)| self.text.get(start..end)).ok_or_else(|| {
+            Damage(format!(
+                "expected offsets within {} bytes of text in row {row}, found {start} to {end}",
+                self.text.len()
+            ))
+        })
+    }
+
+    /// One text.
+    ///
+    /// # Errors
+    /// [`Damage`] as for [`bytes`](Self::bytes), and when the text is no valid UTF-8.
+    #[inline]
+    pub fn text(&self, row: usize) -> Result<&'a str, Damage> {
+        std::str::from_utf8(self.bytes(row)?)
+            .map_err(|error| Damage(format!("expected UTF-8 text in row {row}, found an {error}")))
+    }
+}
+
+#[cold]
+fn no_row(row: usize) -> Damage {
+    Damage(format!("expected metadata for row {row}, found none"))
+}
