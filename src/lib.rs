@@ -10,5 +10,7 @@ pub mod mapped;
 pub mod pool;
 pub mod prefetch;
 pub mod progress;
+pub mod runtime;
 pub mod sampling;
 pub mod value;
+pub mod writer;

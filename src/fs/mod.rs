@@ -6,10 +6,11 @@ mod staging;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use publish::publish;
+pub use publish::{already_exists, publish};
 pub use spool::Spools;
 pub use staging::{Staging, StagingStamp};
 
@@ -41,6 +42,40 @@ pub fn shard_name(shard: u64) -> String {
 pub fn create_new(path: impl AsRef<Path>) -> Result<File> {
     let path = path.as_ref();
     OpenOptions::new().write(true).create_new(true).open(path).map_err(|error| Error::file("create", path, error))
+}
+
+/// Creates a directory that must not exist yet, in one that does.
+///
+/// # Errors
+/// [`Error::File`] when it exists or cannot be created.
+pub fn create_dir(path: impl AsRef<Path>) -> Result<()> {
+    let path = path.as_ref();
+    fs::create_dir(path).map_err(|error| Error::file("create directory", path, error))
+}
+
+/// Writes all `bytes` at `offset`, whatever the file's position is; `path` is for messages only.
+///
+/// # Errors
+/// [`Error::File`] when not all bytes could be written.
+pub fn write_at(file: &File, path: &Path, offset: u64, bytes: &[u8]) -> Result<()> {
+    file.write_all_at(bytes, offset).map_err(|error| Error::file("write", path, error))
+}
+
+/// Makes the content of a file durable; `path` is for messages only.
+///
+/// # Errors
+/// [`Error::File`] when the system cannot tell that it is.
+pub fn sync_file(file: &File, path: &Path) -> Result<()> {
+    file.sync_all().map_err(|error| Error::file("sync", path, error))
+}
+
+/// Writes a durable file that must not exist yet.
+///
+/// # Errors
+/// [`Error::File`] when it exists or cannot be written or synced.
+pub fn write_new(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
+    let path = path.as_ref();
+    write_synced(create_new(path)?, bytes).map_err(|error| Error::file("write", path, error))
 }
 
 /// Makes the entries of a directory durable.

@@ -26,11 +26,16 @@ pub fn publish(staging: impl AsRef<Path>, target: impl AsRef<Path>) -> Result<()
     match rename_no_replace(staging, target) {
         Ok(()) => sync_dir(directory_of(target)),
         // A plain file in the way is ENOTDIR for the fallback, a directory with entries ENOTEMPTY or EEXIST.
-        Err(error) => Err(match what_is_there(target) {
-            Some(detail) => Error::AlreadyExists { path: target.to_path_buf(), detail: detail.to_owned() },
-            None => Error::file("publish the finished cache as", target, error),
-        }),
+        Err(error) => {
+            Err(already_exists(target).unwrap_or_else(|| Error::file("publish the finished cache as", target, error)))
+        }
     }
+}
+
+/// The error that `target` is taken, if something is there.
+#[must_use]
+pub fn already_exists(target: &Path) -> Option<Error> {
+    what_is_there(target).map(|detail| Error::AlreadyExists { path: target.to_path_buf(), detail: detail.to_owned() })
 }
 
 /// What a person needs to know about the thing in the way, and `None` when nothing is.

@@ -1,0 +1,113 @@
+//! The front door: a runtime owns the worker threads and everything begins with it.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::cancel::Waiter;
+use crate::error::{Error, Result};
+use crate::fs;
+use crate::pool::{ForkStamp, WorkerPool};
+use crate::progress::ProgressSink;
+use crate::writer::{Existing, Source, WriteOutcome, WriterConfig, write_sources};
+
+/// Owns a fixed number of worker threads that all operations share.
+///
+/// ```
+/// use dataset_rt::cancel::PlainWaiter;
+/// use dataset_rt::progress::NoProgress;
+/// use dataset_rt::runtime::Runtime;
+/// use dataset_rt::value::MetadataValue;
+/// use dataset_rt::writer::{IterSource, WriterConfig};
+///
+/// # fn main() -> dataset_rt::error::Result<()> {
+/// # let base = tempfile::tempdir().unwrap();
+/// let runtime = Runtime::new(2)?;
+/// let samples = (0..3).map(|number| (vec![0; 10], vec![("label".to_owned(), MetadataValue::Int(number))]));
+/// let mut source = IterSource::new("digits", samples);
+/// let outcomes = runtime.write(
+///     &mut [&mut source],
+///     base.path(),
+///     &WriterConfig::default(),
+///     &mut PlainWaiter::default(),
+///     &mut NoProgress,
+/// )?;
+/// assert_eq!(outcomes[0].result, Ok(base.path().join("digits")));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Runtime {
+    num_workers: usize,
+    /// Looked at before the lock, which a forked child may have inherited locked.
+    stamp: ForkStamp,
+    /// `None` once closed. Operations and datasets keep handles of their own.
+    pool: Mutex<Option<Arc<WorkerPool>>>,
+}
+
+impl Runtime {
+    /// Starts `num_workers` threads.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] unless it is 1 ... 1024, [`Error::Unusable`] when the system refuses a thread.
+    pub fn new(num_workers: usize) -> Result<Self> {
+        let pool = WorkerPool::new(num_workers)?;
+        Ok(Self { num_workers, stamp: ForkStamp::here()?, pool: Mutex::new(Some(pool)) })
+    }
+
+    /// How many threads it was made with.
+    #[must_use]
+    pub fn num_workers(&self) -> usize {
+        self.num_workers
+    }
+
+    /// The threads.
+    ///
+    /// # Errors
+    /// [`Error::Unusable`] when the runtime is closed or was inherited through `fork`.
+    pub fn pool(&self) -> Result<Arc<WorkerPool>> {
+        self.stamp.check()?;
+        let pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        pool.clone().ok_or_else(|| Error::Unusable("the runtime is closed; create a new one".to_owned()))
+    }
+
+    /// Writes one new cache for each source below `base` and returns one outcome each, in the same order.
+    ///
+    /// A source that fails, or whose cache exists already, has an error for its outcome and disturbs no other.
+    ///
+    /// # Errors
+    /// What concerns the whole call: a bad configuration, names that collide, a closed runtime,
+    /// [`Error::Interrupted`]. Caches that were finished by then stay.
+    pub fn write(
+        &self,
+        sources: &mut [&mut dyn Source],
+        base: &Path,
+        config: &WriterConfig,
+        waiter: &mut dyn Waiter,
+        progress: &mut dyn ProgressSink,
+    ) -> Result<Vec<WriteOutcome>> {
+        let pool = self.pool()?;
+        write_sources(&pool, sources, base, config, &mut RefuseExisting, waiter, progress)
+    }
+
+    /// Lets go of the threads: they end with the last dataset and operation that uses them. Closing twice is fine.
+    pub fn close(&self) {
+        if self.stamp.is_inherited() {
+            return;
+        }
+        let pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Joins the threads if nobody else uses them: not under the lock.
+        drop(pool);
+    }
+}
+
+/// A write never touches what is there.
+struct RefuseExisting;
+
+impl Existing for RefuseExisting {
+    fn decide(&mut self, target: &Path, _fingerprint: Option<&str>, _waiter: &mut dyn Waiter) -> Result<()> {
+        Err(fs::already_exists(target).unwrap_or_else(|| {
+            // It was there a moment ago.
+            Error::AlreadyExists { path: target.to_path_buf(), detail: "already exists".to_owned() }
+        }))
+    }
+}

@@ -1,0 +1,125 @@
+//! Turning a run of samples into stored records: pure work on memory, done on the pool.
+
+use std::ops::Range;
+
+use crate::checksum::blake3_64;
+use crate::error::{Error, Result};
+use crate::format::columns::ColumnBuffer;
+use crate::format::compression::CompressionAlgo;
+use crate::format::record::RecordEncoder;
+
+use super::ingest::Batch;
+use super::profile::{Stage, StageTimes};
+
+/// Payloads from this size on are written from where they are instead of being copied behind their envelope.
+const WRITE_IN_PLACE_FROM: usize = 16 * 1024;
+
+/// The records of a batch. Their bytes are those of `own`, in order, with the payloads that stay in the batch in between.
+#[derive(Debug, Default)]
+pub(crate) struct Encoded {
+    own: Vec<u8>,
+    records: Vec<Record>,
+}
+
+/// One record of a batch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Record {
+    own_start: usize,
+    own_end: usize,
+    /// Bytes of the payload that follow the own bytes from the batch; 0 when all bytes are own.
+    in_place: usize,
+    /// Bytes of the payload before compression.
+    pub(crate) payload_len: u64,
+    pub(crate) checksum: u64,
+}
+
+impl Record {
+    /// Bytes in the shard.
+    pub(crate) fn stored_len(self) -> u64 {
+        (self.own_end - self.own_start + self.in_place) as u64
+    }
+}
+
+impl Encoded {
+    pub(crate) fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// Encodes all samples of `batch`.
+    pub(crate) fn fill(
+        &mut self,
+        batch: &Batch,
+        encoder: &RecordEncoder,
+        algo: CompressionAlgo,
+        times: &mut StageTimes,
+    ) -> Result<()> {
+        let started = times.started();
+        let mut compressing = std::time::Duration::ZERO;
+        self.records.reserve(batch.len());
+        for row in 0..batch.len() {
+            let own_start = self.own.len();
+            encoder.encode(batch.columns().iter().filter_map(|column| ColumnBuffer::get(column, row)), &mut self.own);
+            let payload = batch.payload(row);
+            let stays = algo == CompressionAlgo::None && payload.len() >= WRITE_IN_PLACE_FROM;
+            if algo == CompressionAlgo::None {
+                if !stays {
+                    self.own.extend_from_slice(payload);
+                }
+            } else {
+                let started = times.started();
+                algo.compress(payload, &mut self.own)
+                    .map_err(|error| Error::InvalidValue(format!("row {}: {error}", batch.first_row() + row as u64)))?;
+                if let Some(started) = started {
+                    let spent = started.elapsed();
+                    compressing += spent;
+                    times.add(Stage::Compression, spent, payload.len() as u64);
+                }
+            }
+            let own_end = self.own.len();
+            let own = self.own.get(own_start..own_end).unwrap_or_default();
+            let checksum = if stays { blake3_64(&[own, payload]) } else { blake3_64(&[own]) };
+            self.records.push(Record {
+                own_start,
+                own_end,
+                in_place: if stays { payload.len() } else { 0 },
+                payload_len: payload.len() as u64,
+                checksum,
+            });
+        }
+        if let Some(started) = started {
+            let spent = started.elapsed().saturating_sub(compressing);
+            times.add(Stage::RecordEncode, spent, batch.payload_bytes());
+        }
+        Ok(())
+    }
+
+    /// Hands the bytes of consecutive records to `take` in order, in as few pieces as they lie in memory.
+    pub(crate) fn pieces<E>(
+        &self,
+        batch: &Batch,
+        records: Range<usize>,
+        mut take: impl FnMut(&[u8]) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let first = records.start;
+        let Some(range) = self.records.get(records) else { return Ok(()) };
+        let mut start = range.first().map_or(0, |record| record.own_start);
+        let mut end = start;
+        for (row, record) in (first..).zip(range) {
+            end = record.own_end;
+            if record.in_place > 0 {
+                take(self.own.get(start..end).unwrap_or_default())?;
+                take(batch.payload(row))?;
+                start = end;
+            }
+        }
+        if start < end { take(self.own.get(start..end).unwrap_or_default()) } else { Ok(()) }
+    }
+
+    /// Forgets the records and keeps the memory if it is of ordinary size.
+    pub(crate) fn recycle(&mut self) {
+        const KEPT_BYTES: usize = 4 << 20;
+        self.records.clear();
+        self.own.clear();
+        self.own.shrink_to(KEPT_BYTES);
+    }
+}

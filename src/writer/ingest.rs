@@ -1,0 +1,366 @@
+//! Taking samples over from a source: checks each row against the schema and collects runs of rows.
+
+use std::fmt::{self, Display};
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::error::{Error, Result};
+use crate::format::columns::ColumnBuffer;
+use crate::format::compression::CompressionAlgo;
+use crate::format::schema::{Field, Schema};
+use crate::value::ValueRef;
+
+use super::profile::{Stage, StageTimes};
+
+/// Most samples of one job.
+const MAX_ROWS: usize = 256;
+
+/// Most payload bytes of one job, unless it is a single sample; the same bound holds for its metadata.
+const MAX_BYTES: usize = 1 << 20;
+
+/// Payloads from this size on are better shared than copied, when their bytes cannot change.
+pub const SHARE_FROM: usize = 16 * 1024;
+
+/// Keys that the metadata table needs for itself.
+const RESERVED_KEYS: [&str; 3] = ["cache_id", "sample_id", "weight"];
+
+/// Immutable bytes that somebody else owns. The owner is dropped on the thread that pulls.
+pub trait SharedBytes: Send + Sync {
+    /// The bytes: the same ones at every call.
+    fn as_slice(&self) -> &[u8];
+}
+
+impl SharedBytes for Vec<u8> {
+    fn as_slice(&self) -> &[u8] {
+        self
+    }
+}
+
+/// The payload of a sample on its way in.
+pub enum PayloadRef<'a> {
+    /// Bytes that are copied now.
+    Copied(&'a [u8]),
+    /// Bytes that stay where they are; worth it from [`SHARE_FROM`] on.
+    Shared(Box<dyn SharedBytes>),
+}
+
+impl PayloadRef<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Copied(bytes) => bytes.len(),
+            Self::Shared(owner) => owner.as_slice().len(),
+        }
+    }
+}
+
+impl fmt::Debug for PayloadRef<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "PayloadRef({} bytes)", self.len())
+    }
+}
+
+enum Payload {
+    Arena { start: usize, end: usize },
+    Shared(Box<dyn SharedBytes>),
+}
+
+/// A run of consecutive samples: what one job works on.
+#[derive(Default)]
+pub(crate) struct Batch {
+    first_row: u64,
+    arena: Vec<u8>,
+    payloads: Vec<Payload>,
+    columns: Vec<ColumnBuffer>,
+    payload_bytes: usize,
+}
+
+impl Batch {
+    pub(crate) fn len(&self) -> usize {
+        self.payloads.len()
+    }
+
+    pub(crate) fn first_row(&self) -> u64 {
+        self.first_row
+    }
+
+    pub(crate) fn columns(&self) -> &[ColumnBuffer] {
+        &self.columns
+    }
+
+    pub(crate) fn payload_bytes(&self) -> u64 {
+        self.payload_bytes as u64
+    }
+
+    /// Memory that counts against the window.
+    pub(crate) fn byte_len(&self) -> u64 {
+        (self.payload_bytes + self.metadata_bytes()) as u64
+    }
+
+    pub(crate) fn payload(&self, row: usize) -> &[u8] {
+        match self.payloads.get(row) {
+            Some(Payload::Arena { start, end }) => self.arena.get(*start..*end).unwrap_or_default(),
+            Some(Payload::Shared(owner)) => owner.as_slice(),
+            None => &[],
+        }
+    }
+
+    fn metadata_bytes(&self) -> usize {
+        self.columns.iter().map(ColumnBuffer::byte_len).sum()
+    }
+
+    fn is_full(&self) -> bool {
+        self.len() >= MAX_ROWS || self.payload_bytes >= MAX_BYTES
+    }
+
+    /// Forgets the samples, drops their owners and keeps the memory if it is of ordinary size.
+    pub(crate) fn recycle(&mut self) {
+        self.payloads.clear();
+        self.payload_bytes = 0;
+        self.arena.clear();
+        self.arena.shrink_to(2 * MAX_BYTES);
+        if self.metadata_bytes() > MAX_BYTES {
+            self.columns.clear();
+        }
+        for column in &mut self.columns {
+            column.clear();
+        }
+    }
+}
+
+/// Collects the samples of one source. A [`Source`](super::source::Source) adds one sample at each pull, either
+/// with [`push`](Self::push) or, from the second row on, with the four steps that `push` is made of:
+/// [`begin_row`](Self::begin_row), [`push_value`](Self::push_value) for each column of the
+/// [`schema`](Self::schema), [`end_row`](Self::end_row).
+pub struct Rows {
+    source: String,
+    schema: Option<Arc<Schema>>,
+    compression: CompressionAlgo,
+    current: Batch,
+    /// A run that was closed because the next sample did not fit; taken before the next pull.
+    closed: Option<Batch>,
+    /// Whether a sample was begun and not ended.
+    within_row: bool,
+    spare: Vec<Batch>,
+    times: StageTimes,
+}
+
+impl Rows {
+    pub(crate) fn new(source: &str, compression: CompressionAlgo, times: StageTimes) -> Self {
+        Self {
+            source: source.to_owned(),
+            schema: None,
+            compression,
+            current: Batch::default(),
+            closed: None,
+            within_row: false,
+            spare: Vec::new(),
+            times,
+        }
+    }
+
+    /// Number of the sample that is being added, from 0.
+    #[must_use]
+    pub fn row(&self) -> u64 {
+        self.current.first_row + self.current.len() as u64
+    }
+
+    /// The metadata columns, once row 0 has said what they are.
+    #[must_use]
+    #[inline]
+    pub fn schema(&self) -> Option<&Arc<Schema>> {
+        self.schema.as_ref()
+    }
+
+    /// Adds a whole sample; row 0 decides about the schema.
+    ///
+    /// # Errors
+    /// [`Error::WrongType`] or [`Error::InvalidValue`] that names source, row, key, expected and found kind.
+    pub fn push(&mut self, payload: PayloadRef<'_>, metadata: &[(&str, ValueRef<'_>)]) -> Result<()> {
+        let started = self.stage_started();
+        let schema = match &self.schema {
+            Some(schema) => Arc::clone(schema),
+            None => self.infer_schema(metadata)?,
+        };
+        self.begin_row(payload)?;
+        for (key, value) in metadata {
+            let column = schema.position(key).ok_or_else(|| self.unexpected_key(key, value.kind().as_str()))?;
+            self.push_value(column, *value)?;
+        }
+        self.end_row()?;
+        self.stage_ended(Stage::Extract, started, 0);
+        Ok(())
+    }
+
+    /// Adds the payload of the next sample.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when it is too large for the compression.
+    pub fn begin_row(&mut self, payload: PayloadRef<'_>) -> Result<()> {
+        let length = payload.len();
+        self.compression.check_payload_len(length).map_err(|error| self.refuse(error))?;
+        if self.current.len() > 0 && self.current.payload_bytes + length > MAX_BYTES {
+            debug_assert!(self.closed.is_none(), "the pipeline takes closed runs before each pull");
+            self.closed = Some(self.take_current());
+        }
+        let batch = &mut self.current;
+        batch.payloads.push(match payload {
+            PayloadRef::Shared(owner) => Payload::Shared(owner),
+            PayloadRef::Copied(bytes) => {
+                let start = batch.arena.len();
+                batch.arena.extend_from_slice(bytes);
+                Payload::Arena { start, end: batch.arena.len() }
+            }
+        });
+        batch.payload_bytes += length;
+        self.within_row = true;
+        Ok(())
+    }
+
+    /// Adds the value of one column, by its place in the schema.
+    ///
+    /// # Errors
+    /// [`Error::WrongType`] when the column is of another kind.
+    #[inline]
+    pub fn push_value(&mut self, column: usize, value: ValueRef<'_>) -> Result<()> {
+        match self.current.columns.get_mut(column) {
+            Some(buffer) if buffer.kind() == value.kind() => buffer.push(value),
+            _ => Err(self.wrong_kind(column, value.kind().as_str())),
+        }
+    }
+
+    /// Checks that the sample has every column exactly once.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] that names the key that is missing or occurs twice.
+    #[inline]
+    pub fn end_row(&mut self) -> Result<()> {
+        let started = self.stage_started();
+        let rows = self.current.payloads.len();
+        if let Some(column) = self.current.columns.iter().position(|column| column.len() != rows) {
+            return Err(self.miscounted_key(column));
+        }
+        self.within_row = false;
+        self.stage_ended(Stage::MetadataValidate, started, 0);
+        Ok(())
+    }
+
+    /// The error that `detail` is wrong with the sample that is being added.
+    #[must_use]
+    pub fn refuse(&self, detail: impl Display) -> Error {
+        // A sample that was begun already counts as a row.
+        let row = self.row() - u64::from(self.within_row);
+        Error::InvalidValue(format!("source {:?}, row {row}: {detail}", self.source))
+    }
+
+    /// The error that `key` is no column of the schema.
+    #[must_use]
+    pub fn unexpected_key(&self, key: &str, found: &str) -> Error {
+        self.refuse(format_args!(
+            "metadata key {key:?}: expected no such key, found {found}; give every row the keys of row 0"
+        ))
+    }
+
+    /// The error that a value of the kind or type `found` was given for a column.
+    #[must_use]
+    pub fn wrong_kind(&self, column: usize, found: &str) -> Error {
+        match self.schema.as_ref().and_then(|schema| schema.fields().get(column)) {
+            Some(Field { name, kind }) => {
+                self.refuse(format_args!("metadata key {name:?}: expected {kind} as in row 0, found {found}"))
+            }
+            None => self.refuse(format_args!("metadata column {column}: expected no such column, found {found}")),
+        }
+    }
+
+    /// The clock when the stages are being timed.
+    #[must_use]
+    #[inline]
+    pub fn stage_started(&self) -> Option<Instant> {
+        self.times.started()
+    }
+
+    /// Counts one call of a stage that began at `started`.
+    #[inline]
+    pub fn stage_ended(&mut self, stage: Stage, started: Option<Instant>, bytes: u64) {
+        self.times.ended(stage, started, bytes);
+    }
+
+    pub(crate) fn times(&mut self) -> &mut StageTimes {
+        &mut self.times
+    }
+
+    /// The run that had to end before the sample added last.
+    pub(crate) fn take_closed(&mut self) -> Option<Batch> {
+        self.closed.take()
+    }
+
+    /// The run being collected, if it is full.
+    pub(crate) fn take_full(&mut self) -> Option<Batch> {
+        let full = self.current.is_full() || self.current.metadata_bytes() >= MAX_BYTES;
+        full.then(|| self.take_current())
+    }
+
+    /// The run being collected, unless it is empty.
+    pub(crate) fn take_rest(&mut self) -> Option<Batch> {
+        (self.current.len() > 0).then(|| self.take_current())
+    }
+
+    /// Bytes of the run being collected.
+    pub(crate) fn byte_len(&self) -> u64 {
+        self.current.byte_len()
+    }
+
+    /// Gives memory back for another run.
+    pub(crate) fn give_spare(&mut self, batch: Batch) {
+        if self.spare.len() < 4 {
+            self.spare.push(batch);
+        }
+    }
+
+    fn take_current(&mut self) -> Batch {
+        let mut next = self.spare.pop().unwrap_or_default();
+        next.first_row = self.row();
+        if let Some(schema) = &self.schema {
+            // Memory may come from another source.
+            let fields = schema.fields();
+            let fits = next.columns.len() == fields.len()
+                && next.columns.iter().zip(fields).all(|(column, field)| column.kind() == field.kind);
+            if !fits {
+                next.columns = fields.iter().map(|field| ColumnBuffer::new(field.kind)).collect();
+            }
+        }
+        std::mem::replace(&mut self.current, next)
+    }
+
+    fn infer_schema(&mut self, metadata: &[(&str, ValueRef<'_>)]) -> Result<Arc<Schema>> {
+        if let Some(key) = RESERVED_KEYS.iter().find(|reserved| metadata.iter().any(|(key, _)| key == *reserved)) {
+            return Err(
+                self.refuse(format_args!("metadata key {key:?} is reserved for the metadata table; rename the key"))
+            );
+        }
+        let fields = metadata.iter().map(|(key, value)| Field { name: (*key).to_owned(), kind: value.kind() });
+        let schema = Arc::new(Schema::new(fields.collect()).map_err(|error| self.refuse(error))?);
+        self.current.columns = schema.fields().iter().map(|field| ColumnBuffer::new(field.kind)).collect();
+        self.schema = Some(Arc::clone(&schema));
+        Ok(schema)
+    }
+
+    fn miscounted_key(&self, column: usize) -> Error {
+        let rows = self.current.payloads.len();
+        let found = self.current.columns.get(column).map_or(0, ColumnBuffer::len);
+        match self.schema.as_ref().and_then(|schema| schema.fields().get(column)) {
+            Some(Field { name, kind }) if found < rows => self.refuse(format_args!(
+                "metadata key {name:?}: expected {kind}, found no such key; give every row the keys of row 0"
+            )),
+            Some(Field { name, kind }) => {
+                self.refuse(format_args!("metadata key {name:?}: expected one {kind}, found the key twice"))
+            }
+            None => self.refuse("metadata does not fit the schema"),
+        }
+    }
+}
+
+impl fmt::Debug for Rows {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Rows").field("source", &self.source).field("row", &self.row()).finish_non_exhaustive()
+    }
+}

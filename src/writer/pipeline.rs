@@ -1,0 +1,327 @@
+//! The calling thread's part of a write: pulls the sources one after the other and collects their outcomes.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::cancel::Waiter;
+use crate::error::{Error, Result};
+use crate::ids::SourceName;
+use crate::pool::{Task, WorkerPool};
+use crate::progress::{ProgressSink, WriteProgress};
+
+use super::cache::{CacheWrite, Token};
+use super::call::Call;
+use super::config::WriterConfig;
+use super::ingest::{Batch, Rows};
+use super::job::Job;
+use super::outcome::WriteOutcome;
+use super::profile::{self, SourceProfile, Stage};
+use super::source::Source;
+
+/// A source that takes longer than this for a sample does not wait for its job to fill.
+const SLOW_PULL: Duration = Duration::from_micros(200);
+
+/// While nothing but waiting is left, the progress is told this often.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+
+/// What to do about something that is already where a cache should go.
+pub(crate) trait Existing {
+    /// Decides about `target`, where something is: `Ok` makes it the result of the source.
+    fn decide(&mut self, target: &Path, fingerprint: Option<&str>, waiter: &mut dyn Waiter) -> Result<()>;
+}
+
+/// Writes one cache for each source, in order.
+pub(crate) fn write_sources(
+    pool: &Arc<WorkerPool>,
+    sources: &mut [&mut dyn Source],
+    base: &Path,
+    config: &WriterConfig,
+    existing: &mut dyn Existing,
+    waiter: &mut dyn Waiter,
+    progress: &mut dyn ProgressSink,
+) -> Result<Vec<WriteOutcome>> {
+    config.check()?;
+    pool.check()?;
+    let names: Vec<_> = sources.iter().enumerate().map(|(position, source)| Named::new(position, *source)).collect();
+    check_collisions(base, &names)?;
+    if let Some(path) = &config.profiler {
+        profile::prepare_report(path)?;
+    }
+    let started = Instant::now();
+    let mut puller = Puller {
+        call: Arc::new(Call::new(pool, base, config)),
+        pool,
+        existing,
+        waiter,
+        progress,
+        shown: WriteProgress { sources_total: names.len(), ..WriteProgress::default() },
+        fingerprints: vec![None; names.len()],
+        results: names.iter().map(|named| named.name.as_ref().err().map(|error| Err(error.clone()))).collect(),
+        profiles: names.iter().map(|_| Arc::new(SourceProfile::new(config.profiler.is_some()))).collect(),
+    };
+    let written = puller.write_all(sources, &names);
+    puller.wind_up(written.is_err());
+    let reported = match &config.profiler {
+        Some(path) => {
+            let sources = names.iter().map(|named| named.label.as_str());
+            profile::write_report(path, started.elapsed(), sources.zip(puller.profiles.iter().map(AsRef::as_ref)))
+        }
+        None => Ok(()),
+    };
+    written.and(reported)?;
+    let results = std::mem::take(&mut puller.results);
+    Ok(names.into_iter().zip(results).map(|(named, result)| named.outcome(result)).collect())
+}
+
+/// A source's name, checked, and what it is called in outcomes.
+struct Named {
+    label: String,
+    name: std::result::Result<SourceName, String>,
+}
+
+impl Named {
+    fn new(position: usize, source: &dyn Source) -> Self {
+        match source.name() {
+            Ok(text) => {
+                let name = SourceName::new(&text).map_err(|error| error.to_string());
+                Self { label: text, name }
+            }
+            Err(reason) => Self { label: format!("source[{position}]"), name: Err(reason) },
+        }
+    }
+
+    fn outcome(self, result: Option<std::result::Result<PathBuf, String>>) -> WriteOutcome {
+        let result = result.unwrap_or_else(|| Err("internal error: the source has no result".to_owned()));
+        WriteOutcome { source_name: self.label, result }
+    }
+}
+
+fn check_collisions(base: &Path, names: &[Named]) -> Result<()> {
+    let mut seen: HashMap<String, (usize, &SourceName)> = HashMap::new();
+    for (position, named) in names.iter().enumerate() {
+        let Ok(name) = &named.name else { continue };
+        if let Some((first, other)) = seen.insert(name.collision_key(), (position, name)) {
+            return Err(Error::InvalidValue(format!(
+                "duplicate generated cache path {}: source {first} is called {:?} and source {position} {:?}, \
+                 which some file systems take for the same name; rename one of them",
+                base.join(name.as_str()).display(),
+                other.as_str(),
+                name.as_str(),
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Why pulling a source ended early.
+enum Stop {
+    /// This source failed; the others go on.
+    Source(Error),
+    /// The whole call ends.
+    Call(Error),
+}
+
+impl Stop {
+    /// What a source said while it was called back.
+    fn from_source(error: Error) -> Self {
+        if matches!(error, Error::Interrupted) { Self::Call(error) } else { Self::Source(error) }
+    }
+}
+
+struct Puller<'a> {
+    call: Arc<Call>,
+    pool: &'a Arc<WorkerPool>,
+    existing: &'a mut dyn Existing,
+    waiter: &'a mut dyn Waiter,
+    progress: &'a mut dyn ProgressSink,
+    shown: WriteProgress,
+    fingerprints: Vec<Option<String>>,
+    results: Vec<Option<std::result::Result<PathBuf, String>>>,
+    profiles: Vec<Arc<SourceProfile>>,
+}
+
+impl Puller<'_> {
+    fn write_all(&mut self, sources: &mut [&mut dyn Source], names: &[Named]) -> Result<()> {
+        for (position, (source, named)) in sources.iter_mut().zip(names).enumerate() {
+            let Ok(name) = &named.name else { continue };
+            self.shown.source_name.clone_from(&named.label);
+            (self.shown.samples, self.shown.payload_bytes) = (0, 0);
+            match self.write_one(position, *source, name) {
+                Ok(()) => {}
+                Err(Stop::Source(error)) => self.settle(position, Err(error)),
+                Err(Stop::Call(error)) => return Err(error),
+            }
+            self.collect()?;
+        }
+        loop {
+            self.collect()?;
+            if self.results.iter().all(Option::is_some) {
+                return Ok(());
+            }
+            self.wait(Call::wait_for_all)?;
+        }
+    }
+
+    /// Pulls one source. An error after the cache was begun is among the call's results and not returned.
+    fn write_one(
+        &mut self,
+        position: usize,
+        source: &mut dyn Source,
+        name: &SourceName,
+    ) -> std::result::Result<(), Stop> {
+        self.waiter.check().map_err(Stop::Call)?;
+        let fingerprint = source.fingerprint().map_err(Stop::from_source)?;
+        if let Some(place) = self.fingerprints.get_mut(position) {
+            place.clone_from(&fingerprint);
+        }
+        let target = self.call.base().join(name.as_str());
+        if self.is_taken(&target).map_err(Stop::from_source)? {
+            let decided = self.existing.decide(&target, fingerprint.as_deref(), self.waiter);
+            decided.map_err(Stop::from_source)?;
+            self.settle(position, Ok(target));
+            return Ok(());
+        }
+        while !self.call.wait_for_cache(Duration::ZERO) {
+            self.wait(Call::wait_for_cache).map_err(Stop::Call)?;
+        }
+        let profile = self.profiles.get(position).map_or_else(|| Arc::new(SourceProfile::new(false)), Arc::clone);
+        let started = source.start();
+        if let Err(error) = started {
+            source.stop();
+            return Err(Stop::from_source(error));
+        }
+        let token = CacheWrite::begin(&self.call, position, name.clone(), fingerprint, profile);
+        let pulled = self.pull_all(source, name, &token);
+        source.stop();
+        match pulled {
+            Ok(()) => Ok(()),
+            Err(Stop::Source(error)) => {
+                token.cache().fail(error);
+                Ok(())
+            }
+            Err(Stop::Call(error)) => {
+                token.cache().fail(Error::Interrupted);
+                Err(Stop::Call(error))
+            }
+        }
+    }
+
+    fn pull_all(&mut self, source: &mut dyn Source, name: &SourceName, token: &Token) -> std::result::Result<(), Stop> {
+        let cache = token.cache();
+        let algo = self.call.config().compression.algo;
+        let mut rows = Rows::new(name.as_str(), algo, cache.profile.local());
+        let mut pulled_at = Instant::now();
+        loop {
+            let more = source.pull(&mut rows).map_err(Stop::from_source)?;
+            let now = Instant::now();
+            if cache.has_failed() {
+                // The reason is recorded already.
+                return Ok(());
+            }
+            let was_slow = now.duration_since(pulled_at) >= SLOW_PULL;
+            pulled_at = now;
+            for batch in [rows.take_closed(), rows.take_full()].into_iter().flatten() {
+                self.dispatch(token, &mut rows, batch)?;
+                pulled_at = Instant::now();
+            }
+            let goes_now = !more || (was_slow && self.call.wait_for_room(rows.byte_len(), Duration::ZERO));
+            if goes_now && let Some(batch) = rows.take_rest() {
+                self.dispatch(token, &mut rows, batch)?;
+                pulled_at = Instant::now();
+            }
+            if !more {
+                cache.profile.merge(rows.times());
+                return Ok(());
+            }
+        }
+    }
+
+    /// Sends a batch to the pool once there is room in the window.
+    fn dispatch(&mut self, token: &Token, rows: &mut Rows, batch: Batch) -> std::result::Result<(), Stop> {
+        let cache = token.cache();
+        let bytes = batch.byte_len();
+        self.waiter.check().map_err(Stop::Call)?;
+        if !self.call.wait_for_room(bytes, Duration::ZERO) {
+            let started = rows.stage_started();
+            while !self.call.wait_for_room(bytes, Duration::ZERO) {
+                self.wait(|call, timeout| call.wait_for_room(bytes, timeout)).map_err(Stop::Call)?;
+            }
+            rows.stage_ended(Stage::IngressWait, started, bytes);
+        }
+        for mut batch in self.call.take_retired() {
+            batch.recycle();
+            rows.give_spare(batch);
+        }
+        cache.profile.merge(rows.times());
+        if let Some(schema) = rows.schema() {
+            let job = Job::enter(&self.call, batch);
+            CacheWrite::dispatch(token, schema, job).map_err(Stop::Call)?;
+        }
+        (self.shown.samples, self.shown.payload_bytes) = cache.progress();
+        self.progress.update(&self.shown);
+        Ok(())
+    }
+
+    /// Waits for the call to get somewhere, but not for long: the progress is told in between.
+    fn wait(&mut self, ready: impl Fn(&Call, Duration) -> bool + Sync) -> Result<()> {
+        let call = &self.call;
+        let until = Instant::now() + PROGRESS_INTERVAL;
+        self.waiter.wait(&mut |timeout| ready(call, timeout) || Instant::now() >= until)?;
+        self.progress.update(&self.shown);
+        Ok(())
+    }
+
+    fn is_taken(&mut self, target: &Path) -> Result<bool> {
+        let path = target.to_path_buf();
+        let look = Task::spawn(self.pool, move || match path.symlink_metadata() {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(Error::file("look at", &path, error)),
+        })?;
+        self.waiter.wait(&mut |timeout| look.wait(timeout))?;
+        look.take()
+    }
+
+    /// Takes over the results of caches that are over.
+    fn collect(&mut self) -> Result<()> {
+        for (position, result) in self.call.take_finished() {
+            let result = match result {
+                // Somebody else was faster.
+                Err(Error::AlreadyExists { path, .. }) => {
+                    let fingerprint = self.fingerprints.get(position).cloned().flatten();
+                    match self.existing.decide(&path, fingerprint.as_deref(), self.waiter) {
+                        Err(Error::Interrupted) => return Err(Error::Interrupted),
+                        decided => decided.map(|()| path),
+                    }
+                }
+                other => other,
+            };
+            self.settle(position, result);
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, position: usize, result: Result<PathBuf>) {
+        if let Some(place) = self.results.get_mut(position) {
+            *place = Some(result.map_err(|error| error.to_string()));
+        }
+        self.shown.sources_done = self.results.iter().filter(|result| result.is_some()).count();
+        self.progress.update(&self.shown);
+    }
+
+    /// Leaves nothing behind: no task of this call is running or queued afterwards.
+    fn wind_up(&mut self, aborted: bool) {
+        if aborted {
+            self.call.cancel().cancel();
+        }
+        let call = &self.call;
+        while !call.wait_for_all(Duration::ZERO) {
+            // A caller who is impatient again still has to wait: the staging must go.
+            let _ = self.waiter.wait(&mut |timeout| call.wait_for_all(timeout));
+        }
+        drop(call.take_retired());
+        self.progress.finish();
+    }
+}
