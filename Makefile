@@ -14,9 +14,10 @@ VENV := .venv
 IN_VENV := $(VENV)/bin/python
 STEP := .ci/step
 
+# maturin installs into the environment that it believes to be active.
+MATURIN := env -u CONDA_PREFIX VIRTUAL_ENV='$(CURDIR)/$(VENV)' $(IN_VENV) -m maturin
+
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-export VIRTUAL_ENV := $(CURDIR)/$(VENV)
-unexport CONDA_PREFIX
 
 .PHONY: help demo test lint bench docs wheel prerequisites extension extension-quick
 
@@ -41,11 +42,11 @@ $(VENV)/.group-%: pyproject.toml | prerequisites $(VENV)/bin/python
 
 # The extension as it is shipped: whole-program optimisation, minutes on a fresh clone and one minute after a change.
 extension: $(VENV)/.group-build
-	@$(STEP) 'build the release extension (minutes on a fresh clone)' $(IN_VENV) -m maturin develop --release --locked
+	@$(STEP) 'build the release extension (minutes on a fresh clone)' $(MATURIN) develop --release --locked
 
 # The same code optimised module by module: what tests run against.
 extension-quick: $(VENV)/.group-build
-	@$(STEP) 'build the extension (minutes on a fresh clone)' $(IN_VENV) -m maturin develop --profile quick --locked
+	@$(STEP) 'build the extension (minutes on a fresh clone)' $(MATURIN) develop --profile quick --locked
 
 demo: $(VENV)/.group-demo extension
 	@$(IN_VENV) examples/quickstart.py --picture target/quickstart.png
@@ -82,5 +83,5 @@ docs: $(VENV)/.group-docs
 	@echo 'site/index.html and target/doc/dataset_rt/index.html'
 
 wheel: $(VENV)/.group-build
-	@$(STEP) 'build the wheel (minutes on a fresh clone)' $(IN_VENV) -m maturin build --release --locked --out dist
+	@$(STEP) 'build the wheel (minutes on a fresh clone)' $(MATURIN) build --release --locked --out dist
 	@ls -1t dist/*.whl | head -n 1
