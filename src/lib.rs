@@ -2,6 +2,7 @@
 
 pub mod cancel;
 pub mod checksum;
+pub mod dataset;
 pub mod error;
 pub mod format;
 pub mod fs;
@@ -10,6 +11,7 @@ pub mod mapped;
 pub mod pool;
 pub mod prefetch;
 pub mod progress;
+pub mod reader;
 pub mod runtime;
 pub mod sampling;
 pub mod value;

@@ -1,13 +1,15 @@
 //! The front door: a runtime owns the worker threads and everything begins with it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::cancel::Waiter;
+use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::fs;
 use crate::pool::{ForkStamp, WorkerPool};
 use crate::progress::ProgressSink;
+use crate::reader::ReaderConfig;
 use crate::writer::{Existing, Source, WriteOutcome, WriterConfig, write_sources};
 
 /// Owns a fixed number of worker threads that all operations share.
@@ -87,6 +89,14 @@ impl Runtime {
     ) -> Result<Vec<WriteOutcome>> {
         let pool = self.pool()?;
         write_sources(&pool, sources, base, config, &mut RefuseExisting, waiter, progress)
+    }
+
+    /// Opens the caches in `paths` as one dataset, which keeps the threads alive by itself.
+    ///
+    /// # Errors
+    /// What [`Dataset::open`] says; [`Error::Unusable`] as for [`pool`](Self::pool).
+    pub fn open(&self, paths: &[PathBuf], config: ReaderConfig, waiter: &mut dyn Waiter) -> Result<Dataset> {
+        Dataset::open(paths, config, self.pool()?, waiter)
     }
 
     /// Lets go of the threads: they end with the last dataset and operation that uses them. Closing twice is fine.

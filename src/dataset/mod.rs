@@ -1,0 +1,231 @@
+//! Datasets: caches, an active table, a cursor. Every mutation replaces an immutable snapshot.
+
+mod metadata;
+mod policy;
+mod samples;
+mod stream;
+mod table;
+mod update;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub use metadata::Metadata;
+pub use samples::{Sample, Samples};
+pub use stream::SampleStream;
+
+use crate::cancel::Waiter;
+use crate::error::{Error, Result};
+use crate::format::schema::Schema;
+use crate::ids::{CacheId, SampleId};
+use crate::pool::{ForkStamp, WorkerPool};
+use crate::reader::{CacheSet, Fetched, PayloadBuffer, ReaderConfig, fetch_one, open_caches};
+use crate::sampling::Cursor;
+use table::ActiveTable;
+
+/// Samples of one or more caches, with a table that says which of them are drawn, and how often.
+#[derive(Debug)]
+pub struct Dataset {
+    paths: Vec<PathBuf>,
+    schema: Schema,
+    config: ReaderConfig,
+    /// Looked at before the lock, which a forked child may have inherited locked.
+    stamp: ForkStamp,
+    /// `None` once closed.
+    state: Mutex<Option<State>>,
+}
+
+/// What an open dataset consists of.
+#[derive(Debug)]
+struct State {
+    caches: Arc<CacheSet>,
+    pool: Arc<WorkerPool>,
+    table: Arc<ActiveTable>,
+    /// How many tables there were before this one.
+    table_version: u64,
+    epoch_len: u64,
+    cursor: Cursor,
+}
+
+impl Dataset {
+    /// Opens the caches in `paths`. The dataset keeps `pool` alive.
+    ///
+    /// # Errors
+    /// See [`open_caches`] and [`ReaderConfig::check`].
+    pub fn open(
+        paths: &[PathBuf],
+        config: ReaderConfig,
+        pool: Arc<WorkerPool>,
+        waiter: &mut dyn Waiter,
+    ) -> Result<Self> {
+        config.check()?;
+        let caches = open_caches(paths, config.validate_cache, &pool, waiter)?;
+        let table = ActiveTable::fresh(&caches, &config)?;
+        Ok(Self {
+            paths: caches.paths(),
+            schema: caches.schema().clone(),
+            stamp: ForkStamp::here()?,
+            state: Mutex::new(Some(State {
+                epoch_len: table.len(),
+                table: Arc::new(table),
+                table_version: 0,
+                cursor: Cursor::new(),
+                caches: Arc::new(caches),
+                pool,
+            })),
+            config,
+        })
+    }
+
+    /// Absolute paths of its caches, in the order of their rows.
+    #[must_use]
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+
+    /// The metadata columns of its samples.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// How it reads.
+    #[must_use]
+    pub fn config(&self) -> &ReaderConfig {
+        &self.config
+    }
+
+    /// Samples that the next iterator will give.
+    ///
+    /// # Errors
+    /// [`Error::Unusable`] when it is closed, or was inherited through `fork`.
+    pub fn epoch_len(&self) -> Result<u64> {
+        self.with_state(|state| Ok(state.epoch_len))
+    }
+
+    /// Rows of the active table.
+    ///
+    /// # Errors
+    /// As [`epoch_len`](Self::epoch_len).
+    pub fn row_count(&self) -> Result<u64> {
+        self.with_state(|state| Ok(state.table.len()))
+    }
+
+    /// How often the table was replaced.
+    ///
+    /// # Errors
+    /// As [`epoch_len`](Self::epoch_len).
+    pub fn table_version(&self) -> Result<u64> {
+        self.with_state(|state| Ok(state.table_version))
+    }
+
+    /// Its caches.
+    ///
+    /// # Errors
+    /// As [`epoch_len`](Self::epoch_len).
+    pub fn caches(&self) -> Result<Arc<CacheSet>> {
+        self.with_state(|state| Ok(Arc::clone(&state.caches)))
+    }
+
+    /// Sets how many samples later iterators give.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] unless `epoch_len` is in 1 ... 2^63 - 1; else as [`epoch_len`](Self::epoch_len).
+    pub fn set_epoch_len(&self, epoch_len: u64) -> Result<()> {
+        if epoch_len == 0 || i64::try_from(epoch_len).is_err() {
+            return Err(Error::InvalidValue(format!("epoch_len must be in 1 ... 2^63 - 1, found {epoch_len}")));
+        }
+        self.with_state(|state| {
+            state.epoch_len = epoch_len;
+            Ok(())
+        })
+    }
+
+    /// Reserves the next window of the draw stream and returns its samples, as the dataset is now. The window is used up
+    /// even if the stream is dropped.
+    ///
+    /// # Errors
+    /// As [`epoch_len`](Self::epoch_len).
+    pub fn samples<B: PayloadBuffer>(&self) -> Result<SampleStream<B>> {
+        self.with_state(|state| {
+            let len = state.epoch_len;
+            let start = state.cursor.reserve(len)?;
+            Ok(SampleStream::new(
+                Arc::clone(&state.caches),
+                Arc::clone(&state.table),
+                Arc::clone(&state.pool),
+                stream::Window { start, len },
+                self.config.prefetch_size,
+            ))
+        })
+    }
+
+    /// Reads one sample, active or not, on the calling thread. Moves no cursor.
+    ///
+    /// # Errors
+    /// [`Error::UnknownSample`] when there is none with these ids, [`Error::Sample`] when it cannot be read; else as
+    /// [`epoch_len`](Self::epoch_len).
+    pub fn get_item<B: PayloadBuffer>(
+        &self,
+        cache_id: CacheId,
+        sample_id: SampleId,
+    ) -> Result<(Arc<CacheSet>, Fetched<B>)> {
+        let caches = self.caches()?;
+        let place = caches.find(cache_id, sample_id)?;
+        let payload = fetch_one(&caches, place)?;
+        Ok((caches, Fetched { place, payload: Ok(payload) }))
+    }
+
+    /// The active table. Made when a table is first asked for it; its buffers are shared afterwards.
+    ///
+    /// # Errors
+    /// [`Error::InvalidCache`] when stored metadata is damaged, [`Error::Interrupted`] from `waiter`; else as
+    /// [`epoch_len`](Self::epoch_len).
+    pub fn metadata(&self, waiter: &mut dyn Waiter) -> Result<Arc<Metadata>> {
+        let (caches, pool, table) = self
+            .with_state(|state| Ok((Arc::clone(&state.caches), Arc::clone(&state.pool), Arc::clone(&state.table))))?;
+        table.metadata(&caches, &pool, waiter)
+    }
+
+    /// Replaces the active table for later iterators, starts a fresh draw stream, and sets the epoch
+    /// length to the number of rows. After an error everything is as before.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when the table breaks a rule: the message names column, row and value;
+    /// [`Error::Interrupted`] from `waiter`; else as [`epoch_len`](Self::epoch_len).
+    pub fn update_metadata(&self, table: Metadata, waiter: &mut dyn Waiter) -> Result<()> {
+        let (caches, pool) = self.with_state(|state| Ok((Arc::clone(&state.caches), Arc::clone(&state.pool))))?;
+        let table = Arc::new(update::build(table, &caches, &self.config, &pool, waiter)?);
+        let replaced = self.with_state(|state| {
+            state.epoch_len = table.len();
+            state.cursor = Cursor::new();
+            state.table_version += 1;
+            Ok(std::mem::replace(&mut state.table, table))
+        })?;
+        // Perhaps gigabytes: not under the lock.
+        drop(replaced);
+        Ok(())
+    }
+
+    /// Lets go of everything. Streams that exist go on; everything else is [`Error::Unusable`] from now on. Closing twice
+    /// is fine.
+    pub fn close(&self) {
+        if !self.stamp.is_inherited() {
+            let state = self.lock().take();
+            // Unmaps files, and joins threads if nobody else uses them: not under the lock.
+            drop(state);
+        }
+    }
+
+    fn with_state<T>(&self, work: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
+        self.stamp.check()?;
+        match self.lock().as_mut() {
+            Some(state) => work(state),
+            None => Err(Error::Unusable("the dataset is closed; open it again".to_owned())),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<State>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

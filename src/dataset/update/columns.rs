@@ -1,0 +1,172 @@
+//! Finds the columns that a table must have, and turns ids and weights into the one type they are kept in.
+
+use std::collections::HashMap;
+
+use arrow_array::cast::AsArray as _;
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray, RecordBatch};
+use arrow_cast::CastOptions;
+use arrow_cast::display::array_value_to_string;
+use arrow_schema::{DataType, FieldRef, SchemaRef};
+
+use super::{Block, Work};
+use crate::cancel::Waiter;
+use crate::dataset::metadata::{CACHE_ID, SAMPLE_ID, WEIGHT, stored_type};
+use crate::error::{Error, Result};
+use crate::format::schema::Schema;
+use crate::pool::map_blocks;
+
+/// Where the columns of a given table are.
+#[derive(Debug)]
+pub(super) struct Places {
+    pub(super) cache_id: usize,
+    pub(super) sample_id: usize,
+    pub(super) weight: usize,
+    /// In schema order.
+    stored: Vec<usize>,
+    /// All others, as they were given.
+    extra: Vec<usize>,
+}
+
+/// A column of numbers.
+#[derive(Debug)]
+pub(super) struct Column {
+    pub(super) name: &'static str,
+    pub(super) place: usize,
+}
+
+impl Places {
+    /// Checks names and types.
+    pub(super) fn find(given: &SchemaRef, stored: &Schema) -> Result<Self> {
+        let mut places = HashMap::with_capacity(given.fields().len());
+        for (place, field) in given.fields().iter().enumerate() {
+            if places.insert(field.name().as_str(), place).is_some() {
+                return Err(Error::InvalidValue(format!("column {:?} occurs twice; drop or rename one", field.name())));
+            }
+        }
+        let mut used = Vec::with_capacity(stored.len() + 3);
+        let mut take = |name: &str, expected: &str, fits: &dyn Fn(&DataType) -> bool| {
+            let place = *places.get(name).ok_or_else(|| missing(name, stored))?;
+            let found = given.field(place).data_type();
+            if !fits(found) {
+                return Err(Error::InvalidValue(format!(
+                    "column {name:?}: expected {expected}, found {found}; cast the column"
+                )));
+            }
+            used.push(place);
+            Ok(place)
+        };
+        let cache_id = take(CACHE_ID, "an integer type", &DataType::is_integer)?;
+        let sample_id = take(SAMPLE_ID, "an integer type", &DataType::is_integer)?;
+        let mut stored_places = Vec::with_capacity(stored.len());
+        for field in stored.fields() {
+            let expected = stored_type(field);
+            let described = format!("the type it is stored with ({}, Arrow type {expected})", field.kind);
+            stored_places.push(take(&field.name, &described, &|found| is_same_type(&expected, found))?);
+        }
+        let weight = take(WEIGHT, "a numeric type", &is_number)?;
+        let extra = (0..given.fields().len()).filter(|place| !used.contains(place)).collect();
+        Ok(Self { cache_id, sample_id, weight, stored: stored_places, extra })
+    }
+
+    /// The fields in the order in which tables are handed out; `numbers` are those of cache id, sample id and weight.
+    pub(super) fn arrange(&self, given: &SchemaRef, numbers: [FieldRef; 3]) -> Vec<FieldRef> {
+        self.in_order(|place| given.fields().get(place).cloned(), numbers)
+    }
+
+    /// The columns of a batch in the same order.
+    pub(super) fn arrange_columns(&self, batch: &RecordBatch, numbers: [ArrayRef; 3]) -> Vec<ArrayRef> {
+        self.in_order(|place| batch.columns().get(place).cloned(), numbers)
+    }
+
+    fn in_order<T>(&self, at: impl Fn(usize) -> Option<T>, [cache_id, sample_id, weight]: [T; 3]) -> Vec<T> {
+        let mut all = vec![cache_id, sample_id];
+        all.extend(self.stored.iter().filter_map(|place| at(*place)));
+        all.push(weight);
+        all.extend(self.extra.iter().filter_map(|place| at(*place)));
+        all
+    }
+}
+
+fn missing(name: &str, stored: &Schema) -> Error {
+    let names: Vec<&str> = [CACHE_ID, SAMPLE_ID]
+        .into_iter()
+        .chain(stored.fields().iter().map(|field| field.name.as_str()))
+        .chain([WEIGHT])
+        .collect();
+    Error::InvalidValue(format!(
+        "column {name:?} is missing; expected {}, as get_metadata() returns them",
+        names.join(", ")
+    ))
+}
+
+/// All ways to store text are one type.
+fn is_same_type(stored: &DataType, found: &DataType) -> bool {
+    match stored {
+        DataType::Utf8 => matches!(found, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View),
+        other => other == found,
+    }
+}
+
+fn is_number(data_type: &DataType) -> bool {
+    data_type.is_integer() || data_type.is_floating() || data_type.is_decimal()
+}
+
+impl Work<'_> {
+    /// A column of numbers as the type `T`, one array for each batch, without nulls. Shares memory where it can.
+    pub(super) fn numbers<T: ArrowPrimitiveType>(
+        &self,
+        column: &Column,
+        waiter: &mut dyn Waiter,
+    ) -> Result<Vec<PrimitiveArray<T>>> {
+        let arrays: Vec<&ArrayRef> =
+            self.batches.iter().filter_map(|batch| batch.columns().get(column.place)).collect();
+        if arrays.iter().all(|array| *array.data_type() == T::DATA_TYPE && array.null_count() == 0) {
+            let shared = arrays.iter().map(|array| {
+                let numbers = array.as_primitive::<T>();
+                PrimitiveArray::new(numbers.values().clone(), None)
+            });
+            return Ok(shared.collect());
+        }
+        let parts = map_blocks(self.pool, waiter, self.blocks.len(), &|number, cancel| {
+            cancel.check()?;
+            let Some(block) = self.blocks.get(number) else { return Ok(None) };
+            let Some(array) = arrays.get(block.batch) else { return Ok(None) };
+            let part = array.slice(block.rows.start, block.rows.len());
+            convert::<T>(&part, column, block).map(|numbers| Some((block.batch, numbers)))
+        })?;
+        let mut whole: Vec<Vec<T::Native>> = arrays.iter().map(|array| Vec::with_capacity(array.len())).collect();
+        for (batch, numbers) in parts.into_iter().flatten() {
+            if let Some(whole) = whole.get_mut(batch) {
+                whole.extend_from_slice(numbers.values());
+            }
+        }
+        Ok(whole.into_iter().map(|numbers| PrimitiveArray::new(numbers.into(), None)).collect())
+    }
+}
+
+fn convert<T: ArrowPrimitiveType>(part: &ArrayRef, column: &Column, block: &Block) -> Result<PrimitiveArray<T>> {
+    // What does not fit becomes null, like what is null already.
+    let options = CastOptions { safe: true, ..CastOptions::default() };
+    let numbers = arrow_cast::cast_with_options(part, &T::DATA_TYPE, &options).map_err(|error| {
+        Error::InvalidValue(format!("column {:?} cannot be read as {}: {error}", column.name, T::DATA_TYPE))
+    })?;
+    if let Some(row) = (0..numbers.len()).find(|row| numbers.null_count() > 0 && numbers.is_null(*row)) {
+        let expected = if T::DATA_TYPE == DataType::UInt64 { "the id of a sample of this dataset" } else { "a number" };
+        return Err(Error::InvalidValue(format!(
+            "column {:?}, row {}: expected {expected}, found {}",
+            column.name,
+            block.first + row,
+            shown(part, row)
+        )));
+    }
+    let numbers = numbers.as_primitive::<T>();
+    Ok(PrimitiveArray::new(numbers.values().clone(), None))
+}
+
+/// A value as a person would write it.
+fn shown(array: &ArrayRef, row: usize) -> String {
+    if array.is_null(row) {
+        return "null".to_owned();
+    }
+    array_value_to_string(array, row).unwrap_or_else(|_| "something else".to_owned())
+}

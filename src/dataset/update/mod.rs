@@ -1,0 +1,109 @@
+//! From a table that a user gives to an active table: every rule is checked before anything is replaced.
+
+mod columns;
+mod rows;
+mod weights;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::types::{Float64Type, UInt64Type};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Schema};
+
+use crate::cancel::Waiter;
+use crate::dataset::metadata::{CACHE_ID, Metadata, SAMPLE_ID, WEIGHT};
+use crate::dataset::table::ActiveTable;
+use crate::error::{Error, Result};
+use crate::pool::{WorkerPool, run_all};
+use crate::reader::{CacheSet, ReaderConfig};
+use crate::sampling::DrawStream;
+use columns::{Column, Places};
+
+/// Rows that one task looks at.
+const BLOCK_ROWS: usize = 1 << 16;
+
+/// The rows of a table, cut into blocks, and who works on them.
+struct Work<'a> {
+    batches: &'a [RecordBatch],
+    blocks: Vec<Block>,
+    pool: &'a WorkerPool,
+}
+
+/// Rows of one batch that one task looks at.
+#[derive(Debug, Clone)]
+struct Block {
+    batch: usize,
+    /// Within the batch.
+    rows: Range<usize>,
+    /// Number of its first row within the table.
+    first: usize,
+}
+
+/// Makes an active table of `given`.
+///
+/// # Errors
+/// [`Error::InvalidValue`] for a broken rule, with column, row and value; [`Error::Interrupted`] from `waiter`.
+pub(super) fn build(
+    given: Metadata,
+    caches: &CacheSet,
+    config: &ReaderConfig,
+    pool: &WorkerPool,
+    waiter: &mut dyn Waiter,
+) -> Result<ActiveTable> {
+    let places = Places::find(&given.schema, caches.schema())?;
+    let batches: Vec<RecordBatch> = given.batches.into_iter().filter(|batch| batch.num_rows() > 0).collect();
+    let work = Work { blocks: blocks_of(&batches), batches: &batches, pool };
+    if work.blocks.is_empty() {
+        return Err(Error::InvalidValue(
+            "expected a table with at least one row, found none; keep the samples that should be drawn".to_owned(),
+        ));
+    }
+    let cache_ids = work.numbers::<UInt64Type>(&Column { name: CACHE_ID, place: places.cache_id }, waiter)?;
+    let sample_ids = work.numbers::<UInt64Type>(&Column { name: SAMPLE_ID, place: places.sample_id }, waiter)?;
+    let weights = work.numbers::<Float64Type>(&Column { name: WEIGHT, place: places.weight }, waiter)?;
+    weights::check(&work, &weights, waiter)?;
+    let rows = rows::row_map(&work, caches, &cache_ids, &sample_ids, waiter)?;
+    let (weights, all_weights) = weights::shared(weights);
+    let draws = if config.shuffle {
+        DrawStream::weighted(all_weights, config.seed, &mut |blocks, block_work| {
+            run_all(pool, waiter, blocks, &|block, cancel| {
+                cancel.check()?;
+                block_work(block)
+            })
+        })?
+    } else {
+        DrawStream::cyclic(weights.iter().map(|part| part.len() as u64).sum())?
+    };
+
+    let number = |name, data_type| Field::new(name, data_type, false);
+    let table = places.arrange(
+        &given.schema,
+        [number(CACHE_ID, DataType::UInt64), number(SAMPLE_ID, DataType::UInt64), number(WEIGHT, DataType::Float64)]
+            .map(Arc::new),
+    );
+    let schema = Arc::new(Schema::new(table));
+    let numbers = cache_ids.into_iter().zip(sample_ids).zip(weights);
+    let arranged = batches.iter().zip(numbers).map(|(batch, ((cache_ids, sample_ids), weights))| {
+        let numbers: [ArrayRef; 3] = [Arc::new(cache_ids), Arc::new(sample_ids), Arc::new(weights)];
+        let columns = places.arrange_columns(batch, numbers);
+        RecordBatch::try_new(Arc::clone(&schema), columns)
+            .map_err(|error| Error::InvalidValue(format!("the table is no valid Arrow table: {error}")))
+    });
+    let batches = arranged.collect::<Result<_>>()?;
+    Ok(ActiveTable::given(rows, draws, Metadata { schema, batches }))
+}
+
+fn blocks_of(batches: &[RecordBatch]) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut first = 0;
+    for (batch, rows) in batches.iter().map(RecordBatch::num_rows).enumerate() {
+        for start in (0..rows).step_by(BLOCK_ROWS) {
+            let rows = start..rows.min(start + BLOCK_ROWS);
+            let len = rows.len();
+            blocks.push(Block { batch, rows, first });
+            first += len;
+        }
+    }
+    blocks
+}

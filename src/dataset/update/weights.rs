@@ -1,0 +1,65 @@
+//! Rules for weights, and one buffer for all of them.
+
+use arrow_array::Float64Array;
+use arrow_buffer::ScalarBuffer;
+
+use super::Work;
+use crate::cancel::Waiter;
+use crate::dataset::metadata::WEIGHT;
+use crate::error::{Error, Result};
+use crate::pool::map_blocks;
+use crate::sampling::SharedSlice;
+
+/// Every weight is positive and finite, and so is their sum.
+pub(super) fn check(work: &Work<'_>, weights: &[Float64Array], waiter: &mut dyn Waiter) -> Result<()> {
+    let sums = map_blocks(work.pool, waiter, work.blocks.len(), &|number, cancel| {
+        cancel.check()?;
+        let Some(block) = work.blocks.get(number) else { return Ok(0.0) };
+        let values = weights.get(block.batch).and_then(|weights| weights.values().get(block.rows.clone()));
+        let values = values.unwrap_or_default();
+        match values.iter().position(|weight| !is_weight(*weight)) {
+            None => Ok(values.iter().sum::<f64>()),
+            Some(row) => Err(not_a_weight(block.first + row, values.get(row).copied().unwrap_or(f64::NAN))),
+        }
+    })?;
+    if sums.iter().sum::<f64>().is_finite() {
+        return Ok(());
+    }
+    Err(Error::InvalidValue(format!(
+        "column {WEIGHT:?}: expected weights with a finite sum, found one that overflows; divide all of them by the same number"
+    )))
+}
+
+fn is_weight(weight: f64) -> bool {
+    weight > 0.0 && weight.is_finite()
+}
+
+#[cold]
+fn not_a_weight(row: usize, weight: f64) -> Error {
+    let advice =
+        if weight == 0.0 { "; to leave rows out, filter them: frame.filter(pl.col(\"weight\") > 0)" } else { "" };
+    Error::InvalidValue(format!(
+        "column {WEIGHT:?}, row {row}: expected a positive finite number, found {weight}{advice}"
+    ))
+}
+
+/// The weights of each batch, and those of all batches in one piece, which they share.
+pub(super) fn shared(weights: Vec<Float64Array>) -> (Vec<Float64Array>, SharedSlice<f64>) {
+    if let [only] = weights.as_slice() {
+        let whole = only.values().clone();
+        return (weights, SharedSlice::new(whole));
+    }
+    let mut whole = Vec::with_capacity(weights.iter().map(|part| part.values().len()).sum());
+    for part in &weights {
+        whole.extend_from_slice(part.values());
+    }
+    let whole = ScalarBuffer::from(whole);
+    let mut first = 0;
+    let parts = weights.into_iter().map(|part| {
+        let len = part.values().len();
+        let values = whole.slice(first, len);
+        first += len;
+        Float64Array::new(values, None)
+    });
+    (parts.collect(), SharedSlice::new(whole))
+}

@@ -1,0 +1,287 @@
+//! One cache on disk, opened: its identity, schema, index and metadata columns. Costs by files, not by samples.
+
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::format::compression::CompressionAlgo;
+use crate::format::index::{Index, IndexRow};
+use crate::format::manifest::{FormatVersion, Manifest};
+use crate::format::metadata::MetadataFile;
+use crate::format::schema::Schema;
+use crate::fs::{INDEX_FILE, MANIFEST_FILE, METADATA_FILE, SHARDS_DIR};
+use crate::ids::{CacheId, SampleId};
+use crate::mapped::MappedFile;
+use crate::reader::shards::{ShardFile, changed_length};
+use crate::value::ValueRef;
+
+/// A complete cache whose files have the lengths and columns that its manifest promises.
+#[derive(Debug)]
+pub struct Cache {
+    path: PathBuf,
+    id: CacheId,
+    source_name: String,
+    source_fingerprint: Option<String>,
+    sample_count: u64,
+    index: Index,
+    metadata: MetadataFile,
+    shards: Vec<ShardPart>,
+}
+
+/// What reading needs to know of one shard.
+#[derive(Debug)]
+struct ShardPart {
+    name: Box<str>,
+    byte_len: u64,
+    algo: CompressionAlgo,
+}
+
+/// A cache together with its manifest, which only opening and verifying need.
+#[derive(Debug)]
+pub struct OpenedCache {
+    /// The cache.
+    pub cache: Cache,
+    /// What its manifest says.
+    pub manifest: Manifest,
+}
+
+impl OpenedCache {
+    /// Opens the directory `path`. `position` is its place in the call: the identity of a version 2 cache.
+    /// Shards are not looked at: see [`Cache::check_shards`].
+    ///
+    /// # Errors
+    /// [`Error::File`] when there is no such directory or a file cannot be read, [`Error::InvalidCache`] when a file is
+    /// missing, damaged or does not fit the others.
+    pub fn open(path: &Path, position: u64) -> Result<Self> {
+        let path = std::fs::canonicalize(path).map_err(|error| Error::file("open", path, error))?;
+        let manifest_path = path.join(MANIFEST_FILE);
+        let manifest = Manifest::parse(&manifest_path, map_manifest(&path)?.as_slice())?;
+        let id = match (manifest.version, manifest.cache_id) {
+            (FormatVersion::V3, Some(id)) => id,
+            _ => CacheId(position),
+        };
+        let index = Index::open(path.join(INDEX_FILE), manifest.sample_count)?;
+        let metadata = Arc::new(MappedFile::open(path.join(METADATA_FILE))?);
+        let metadata = MetadataFile::open(&metadata, &manifest.metadata_schema, manifest.sample_count)?;
+        let shards = manifest.shards.iter().map(|shard| ShardPart {
+            name: shard.name.as_str().into(),
+            byte_len: shard.byte_len,
+            algo: shard.compression.algo,
+        });
+        let cache = Cache {
+            id,
+            source_name: manifest.source_name.clone(),
+            source_fingerprint: manifest.source_fingerprint.clone(),
+            sample_count: manifest.sample_count,
+            index,
+            metadata,
+            shards: shards.collect(),
+            path,
+        };
+        Ok(Self { cache, manifest })
+    }
+}
+
+/// Maps the manifest of the cache in `path`.
+fn map_manifest(path: &Path) -> Result<MappedFile> {
+    MappedFile::open(path.join(MANIFEST_FILE)).map_err(|error| {
+        // A file in the place of the directory gives ENOTDIR.
+        let absent = error
+            .io_source()
+            .is_some_and(|source| matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory));
+        if !absent {
+            return error;
+        }
+        let found = if path.is_dir() { "a directory without one" } else { "something that is no directory" };
+        Error::invalid_cache(
+            path,
+            format!(
+                "missing manifest: expected a complete cache with a {MANIFEST_FILE}, found {found}; \
+                 pass the directory of one cache, or write it again"
+            ),
+        )
+    })
+}
+
+impl Cache {
+    /// Opens the cache in the directory `path` with all its shards checked.
+    ///
+    /// # Errors
+    /// As [`OpenedCache::open`] and [`check_shards`](Self::check_shards).
+    pub fn open(path: &Path, position: u64) -> Result<Self> {
+        let cache = OpenedCache::open(path, position)?.cache;
+        cache.check_shards(0..cache.shard_count())?;
+        Ok(cache)
+    }
+
+    /// Compares the lengths of some shards with the manifest.
+    ///
+    /// # Errors
+    /// [`Error::File`] when one is not there, [`Error::InvalidCache`] when one has another length.
+    pub fn check_shards(&self, shards: Range<usize>) -> Result<()> {
+        for file in shards.filter_map(|shard| self.shard_file(shard)) {
+            let found = std::fs::metadata(&file.path).map_err(|error| Error::file("inspect", &file.path, error))?;
+            if !found.is_file() {
+                return Err(Error::invalid_cache(&file.path, "expected a shard, found something that is no file"));
+            }
+            if found.len() != file.byte_len {
+                return Err(changed_length(&file, found.len()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Absolute path of its directory, without symbolic links.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its identity.
+    #[must_use]
+    pub const fn id(&self) -> CacheId {
+        self.id
+    }
+
+    /// Name of the source it was written from.
+    #[must_use]
+    pub fn source_name(&self) -> &str {
+        &self.source_name
+    }
+
+    /// Fingerprint of the source it was written from, if it had one.
+    #[must_use]
+    pub fn source_fingerprint(&self) -> Option<&str> {
+        self.source_fingerprint.as_deref()
+    }
+
+    /// Number of samples.
+    #[must_use]
+    pub const fn sample_count(&self) -> u64 {
+        self.sample_count
+    }
+
+    /// Its metadata columns.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        self.metadata.schema()
+    }
+
+    /// Its index.
+    #[must_use]
+    #[inline]
+    pub const fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// Its metadata, with columns in schema order.
+    #[must_use]
+    #[inline]
+    pub const fn metadata(&self) -> &MetadataFile {
+        &self.metadata
+    }
+
+    /// Number of shards.
+    #[must_use]
+    #[inline]
+    pub fn shard_count(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// Length of a shard and how it stores payloads; `None` when there is no such shard.
+    #[must_use]
+    #[inline]
+    pub fn shard(&self, shard: usize) -> Option<(u64, CompressionAlgo)> {
+        self.shards.get(shard).map(|part| (part.byte_len, part.algo))
+    }
+
+    /// Where a record lies, and how its payload is stored: checked to be within its shard.
+    ///
+    /// # Errors
+    /// [`Error::UnknownSample`] when there is no such row, [`Error::InvalidCache`] when it points outside.
+    #[inline]
+    pub fn checked_index_row(&self, row: u64) -> Result<(IndexRow, CompressionAlgo)> {
+        let Some(found) = self.index.get(row) else {
+            return Err(unknown_sample(self.id, SampleId(row), self.sample_count));
+        };
+        let shard = usize::try_from(found.shard).ok().and_then(|shard| self.shard(shard));
+        match (shard, found.offset.checked_add(found.length)) {
+            (Some((byte_len, algo)), Some(end)) if end <= byte_len => Ok((found, algo)),
+            _ => Err(outside(self, &found, row)),
+        }
+    }
+
+    /// Where a shard is and how long; `None` when there is no such shard.
+    #[must_use]
+    pub fn shard_file(&self, shard: usize) -> Option<ShardFile> {
+        let part = self.shards.get(shard)?;
+        let path = self.path.join(SHARDS_DIR).join(&*part.name);
+        Some(ShardFile { path, byte_len: part.byte_len })
+    }
+
+    /// Asks for the metadata slots of one row ahead of time.
+    #[inline]
+    pub fn prefetch_metadata(&self, row: u64) {
+        if let Some((batch, place)) = self.metadata.locate(row) {
+            for column in (0..self.schema().len()).filter_map(|column| batch.column(column)) {
+                column.prefetch(place);
+            }
+        }
+    }
+
+    /// Asks for the metadata texts of one row ahead of time; reads the slots that
+    /// [`prefetch_metadata`](Self::prefetch_metadata) asked for.
+    #[inline]
+    pub fn prefetch_texts(&self, row: u64) {
+        if let Some((batch, place)) = self.metadata.locate(row) {
+            for column in (0..self.schema().len()).filter_map(|column| batch.column(column)) {
+                column.prefetch_text(place);
+            }
+        }
+    }
+
+    /// One metadata value: `column` is its place in the schema, `row` the sample.
+    ///
+    /// # Errors
+    /// [`Error::Sample`] when the value is damaged.
+    #[inline]
+    pub fn value(&self, column: usize, row: u64) -> Result<ValueRef<'_>> {
+        self.metadata.value(column, row).map_err(|error| self.sample_error(row, error))
+    }
+
+    /// Says which sample `error` is about.
+    #[cold]
+    #[must_use]
+    pub fn sample_error(&self, row: u64, error: Error) -> Error {
+        if matches!(error, Error::Sample { .. }) {
+            return error;
+        }
+        Error::Sample {
+            cache_path: self.path.clone(),
+            cache_id: self.id,
+            sample_id: SampleId(row),
+            source: Box::new(error),
+        }
+    }
+}
+
+#[cold]
+pub(super) fn outside(cache: &Cache, found: &IndexRow, row: u64) -> Error {
+    let IndexRow { shard, offset, length } = found;
+    let inside = usize::try_from(*shard).ok().and_then(|shard| cache.shard(shard));
+    let detail = match inside {
+        Some((byte_len, _)) => {
+            format!("row {row} points to {length} bytes at {offset} of shard {shard}, which has {byte_len} bytes")
+        }
+        None => format!("row {row} points to shard {shard}, but there are {}", cache.shard_count()),
+    };
+    Error::invalid_cache(cache.path().join(INDEX_FILE), format!("{detail}; write the cache again"))
+}
+
+#[cold]
+pub(super) fn unknown_sample(cache_id: CacheId, sample_id: SampleId, count: u64) -> Error {
+    let range = if count == 0 { "is empty".to_owned() } else { format!("has 0 to {}", count - 1) };
+    Error::UnknownSample(format!("no sample has sample_id {sample_id} in cache {cache_id}, which {range}"))
+}

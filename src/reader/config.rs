@@ -1,0 +1,38 @@
+//! How a dataset reads.
+
+use crate::error::{Error, Result};
+
+/// Configuration of a dataset, fixed when it is opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReaderConfig {
+    /// Selects the stream of shuffled draws. All 64 bits count.
+    pub seed: u64,
+    /// The most samples an iterator prepares ahead of its consumer.
+    pub prefetch_size: u64,
+    /// Whether iterators draw by weight, or go through the table in order.
+    pub shuffle: bool,
+    /// Whether opening verifies every checksum.
+    pub validate_cache: bool,
+}
+
+impl ReaderConfig {
+    /// Shuffled reading with this seed, everything else at its default.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self { seed, prefetch_size: 64, shuffle: true, validate_cache: false }
+    }
+
+    /// Checks the values.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when `prefetch_size` is not in 1 ... 2^63 - 1.
+    pub fn check(&self) -> Result<()> {
+        if self.prefetch_size == 0 || i64::try_from(self.prefetch_size).is_err() {
+            return Err(Error::InvalidValue(format!(
+                "prefetch_size must be in 1 ... 2^63 - 1, found {}",
+                self.prefetch_size
+            )));
+        }
+        Ok(())
+    }
+}

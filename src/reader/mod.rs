@@ -1,0 +1,21 @@
+//! Reading caches: opening them, locating records, copying payloads into buffers of the caller's choice.
+
+mod buffer;
+mod cache;
+mod cache_set;
+mod config;
+mod fetch;
+mod open;
+mod plan;
+mod record;
+mod shards;
+mod verify;
+
+pub use buffer::PayloadBuffer;
+pub use cache::{Cache, OpenedCache};
+pub use cache_set::{CacheSet, Place};
+pub use config::ReaderConfig;
+pub use fetch::{Fetched, PendingFetch, fetch_all, fetch_one};
+pub use open::open_caches;
+pub use plan::{PlannedSample, plan};
+pub use verify::verify;
