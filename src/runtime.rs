@@ -1,5 +1,6 @@
 //! The front door: a runtime owns the worker threads and everything begins with it.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -97,6 +98,21 @@ impl Runtime {
     /// What [`Dataset::open`] says; [`Error::Unusable`] as for [`pool`](Self::pool).
     pub fn open(&self, paths: &[PathBuf], config: ReaderConfig, waiter: &mut dyn Waiter) -> Result<Dataset> {
         Dataset::open(paths, config, self.pool()?, waiter)
+    }
+
+    /// Opens the caches in `paths` with some rows of an exported population, as [`Dataset::open_population`] does.
+    ///
+    /// # Errors
+    /// What [`Dataset::open_population`] says; [`Error::Unusable`] as for [`pool`](Self::pool).
+    pub fn open_population(
+        &self,
+        paths: &[PathBuf],
+        config: ReaderConfig,
+        population: &Path,
+        rows: Range<u64>,
+        waiter: &mut dyn Waiter,
+    ) -> Result<Dataset> {
+        Dataset::open_population(paths, config, population, rows, self.pool()?, waiter)
     }
 
     /// Lets go of the threads: they end with the last dataset and operation that uses them. Closing twice is fine.

@@ -2,15 +2,18 @@
 
 mod metadata;
 mod policy;
+mod population;
 mod samples;
 mod stream;
 mod table;
 mod update;
 
-use std::path::PathBuf;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use metadata::Metadata;
+pub use population::PopulationOrder;
 pub use samples::{Sample, Samples};
 pub use stream::SampleStream;
 
@@ -21,6 +24,7 @@ use crate::ids::{CacheId, SampleId};
 use crate::pool::{ForkStamp, WorkerPool};
 use crate::reader::{CacheSet, Fetched, PayloadBuffer, ReaderConfig, fetch_one, open_caches};
 use crate::sampling::Cursor;
+use population::MappedPopulation;
 use table::ActiveTable;
 
 /// Samples of one or more caches, with a table that says which of them are drawn, and how often.
@@ -61,6 +65,29 @@ impl Dataset {
         config.check()?;
         let caches = open_caches(paths, config.validate_cache, &pool, waiter)?;
         let table = ActiveTable::fresh(&caches, &config)?;
+        Self::over(caches, table, config, pool)
+    }
+
+    /// Opens the caches in `paths` with rows of the population that another dataset over them exported to the file
+    /// `population`. The file is mapped, not read.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); [`Error::InvalidValue`] when the population is not one of these caches or has other rows.
+    pub fn open_population(
+        paths: &[PathBuf],
+        config: ReaderConfig,
+        population: &Path,
+        rows: Range<u64>,
+        pool: Arc<WorkerPool>,
+        waiter: &mut dyn Waiter,
+    ) -> Result<Self> {
+        config.check()?;
+        let caches = open_caches(paths, config.validate_cache, &pool, waiter)?;
+        let table = ActiveTable::exported(&MappedPopulation::open(population, caches.row_count())?, rows, &config)?;
+        Self::over(caches, table, config, pool)
+    }
+
+    fn over(caches: CacheSet, table: ActiveTable, config: ReaderConfig, pool: Arc<WorkerPool>) -> Result<Self> {
         Ok(Self {
             paths: caches.paths(),
             schema: caches.schema().clone(),
@@ -182,8 +209,7 @@ impl Dataset {
     /// [`Error::InvalidCache`] when stored metadata is damaged, [`Error::Interrupted`] from `waiter`; else as
     /// [`epoch_len`](Self::epoch_len).
     pub fn metadata(&self, waiter: &mut dyn Waiter) -> Result<Arc<Metadata>> {
-        let (caches, pool, table) = self
-            .with_state(|state| Ok((Arc::clone(&state.caches), Arc::clone(&state.pool), Arc::clone(&state.table))))?;
+        let (caches, pool, table) = self.snapshot()?;
         table.metadata(&caches, &pool, waiter)
     }
 
@@ -207,6 +233,26 @@ impl Dataset {
         Ok(())
     }
 
+    /// Writes what readers need in order to draw from the active table to the new file `path`, for
+    /// [`open_population`](Self::open_population).
+    ///
+    /// # Errors
+    /// [`Error::File`] when the file exists or cannot be written, [`Error::Interrupted`] from `waiter`; then what was
+    /// written stays behind. Else as [`epoch_len`](Self::epoch_len).
+    pub fn export_population(&self, path: &Path, order: PopulationOrder, waiter: &mut dyn Waiter) -> Result<()> {
+        let (caches, pool, table) = self.snapshot()?;
+        population::export(&table, &caches, path, order, &pool, waiter)
+    }
+
+    /// One word for identities and weights of all rows of the active table, in their order.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] from `waiter`; else as [`epoch_len`](Self::epoch_len).
+    pub fn table_digest(&self, waiter: &mut dyn Waiter) -> Result<String> {
+        let (caches, pool, table) = self.snapshot()?;
+        population::digest(&table, &caches, &pool, waiter)
+    }
+
     /// Lets go of everything. Streams that exist go on; everything else is [`Error::Unusable`] from now on. Closing twice
     /// is fine.
     pub fn close(&self) {
@@ -215,6 +261,11 @@ impl Dataset {
             // Unmaps files, and joins threads if nobody else uses them: not under the lock.
             drop(state);
         }
+    }
+
+    /// What an operation works on while others may replace it.
+    fn snapshot(&self) -> Result<(Arc<CacheSet>, Arc<WorkerPool>, Arc<ActiveTable>)> {
+        self.with_state(|state| Ok((Arc::clone(&state.caches), Arc::clone(&state.pool), Arc::clone(&state.table))))
     }
 
     fn with_state<T>(&self, work: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {

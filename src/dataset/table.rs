@@ -1,10 +1,14 @@
 //! The active table: which samples there are to draw from, in which order, and how. Immutable; an update makes another one.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
+
+use arrow_buffer::ScalarBuffer;
 
 use crate::cancel::Waiter;
 use crate::dataset::metadata::{Metadata, fresh_metadata};
-use crate::error::Result;
+use crate::dataset::population::MappedPopulation;
+use crate::error::{Error, Result};
 use crate::pool::WorkerPool;
 use crate::prefetch::prefetch;
 use crate::reader::{CacheSet, ReaderConfig};
@@ -15,18 +19,30 @@ use crate::sampling::DrawStream;
 pub(super) struct ActiveTable {
     rows: RowMap,
     draws: DrawStream,
-    metadata: OnceLock<Arc<Metadata>>,
+    /// `None` if the table is somewhere else, and only what is needed to draw is here.
+    metadata: Option<OnceLock<Arc<Metadata>>>,
 }
 
 /// From a row of the table to the sample it stands for, as a row among all rows of all caches.
 #[derive(Debug)]
 pub(super) enum RowMap {
-    /// Every sample once, in order.
-    Identity,
+    /// Samples in their order, from this one on.
+    From(u64),
     /// Any samples, any number of times; for data sets of less than 2^32 samples.
-    Narrow(Vec<u32>),
+    Narrow(ScalarBuffer<u32>),
     /// The same for all others.
-    Wide(Vec<u64>),
+    Wide(ScalarBuffer<u64>),
+}
+
+impl RowMap {
+    /// The sample of one row.
+    pub(super) fn sample(&self, row: usize) -> Option<u64> {
+        match self {
+            Self::From(first) => first.checked_add(row as u64),
+            Self::Narrow(samples) => samples.get(row).copied().map(u64::from),
+            Self::Wide(samples) => samples.get(row).copied(),
+        }
+    }
 }
 
 impl ActiveTable {
@@ -34,12 +50,45 @@ impl ActiveTable {
     pub(super) fn fresh(set: &CacheSet, config: &ReaderConfig) -> Result<Self> {
         let rows = set.row_count();
         let draws = if config.shuffle { DrawStream::uniform(rows, config.seed) } else { DrawStream::cyclic(rows) };
-        Ok(Self { rows: RowMap::Identity, draws: draws?, metadata: OnceLock::new() })
+        Ok(Self { rows: RowMap::From(0), draws: draws?, metadata: Some(OnceLock::new()) })
     }
 
     /// A table that was given by the user. `draws` has as many rows as `rows` and `metadata`.
     pub(super) fn given(rows: RowMap, draws: DrawStream, metadata: Metadata) -> Self {
-        Self { rows, draws, metadata: OnceLock::from(Arc::new(metadata)) }
+        Self { rows, draws, metadata: Some(OnceLock::from(Arc::new(metadata))) }
+    }
+
+    /// Some rows of an exported table.
+    pub(super) fn exported(population: &MappedPopulation, rows: Range<u64>, config: &ReaderConfig) -> Result<Self> {
+        if rows.is_empty() || rows.end > population.rows() {
+            return Err(Error::InvalidValue(format!(
+                "expected rows among the {} of the population, found {} to {}",
+                population.rows(),
+                rows.start,
+                rows.end
+            )));
+        }
+        let count = rows.end - rows.start;
+        let samples = population.samples(&rows);
+        let draws = if config.shuffle {
+            match population.table()? {
+                None => DrawStream::uniform(count, config.seed),
+                Some(table) => DrawStream::weighted_part(table, rows, config.seed),
+            }
+        } else {
+            DrawStream::cyclic(count)
+        };
+        Ok(Self { rows: samples, draws: draws?, metadata: None })
+    }
+
+    /// From rows to samples.
+    pub(super) fn rows(&self) -> &RowMap {
+        &self.rows
+    }
+
+    /// The table as users see it, if there is one already. Before it is made, all samples are there once, with weight 1.
+    pub(super) fn made_metadata(&self) -> Option<&Metadata> {
+        self.metadata.as_ref()?.get().map(Arc::as_ref)
     }
 
     /// Number of rows.
@@ -51,7 +100,8 @@ impl ActiveTable {
     pub(super) fn physical_rows(&self, start: u128, rows: &mut [u64]) {
         self.draws.draws(start, rows);
         match &self.rows {
-            RowMap::Identity => {}
+            RowMap::From(0) => {}
+            RowMap::From(first) => rows.iter_mut().for_each(|row| *row = row.saturating_add(*first)),
             RowMap::Narrow(samples) => look_up(samples, rows),
             RowMap::Wide(samples) => look_up(samples, rows),
         }
@@ -59,12 +109,18 @@ impl ActiveTable {
 
     /// The table as users see it. Made when it is first asked for; afterwards it costs nothing.
     pub(super) fn metadata(&self, set: &CacheSet, pool: &WorkerPool, waiter: &mut dyn Waiter) -> Result<Arc<Metadata>> {
-        if let Some(metadata) = self.metadata.get() {
+        let Some(slot) = &self.metadata else {
+            return Err(Error::Unusable(
+                "this dataset draws from an exported population and has no table; ask the dataset that exported it"
+                    .to_owned(),
+            ));
+        };
+        if let Some(metadata) = slot.get() {
             return Ok(Arc::clone(metadata));
         }
         let made = Arc::new(fresh_metadata(set, pool, waiter)?);
         // Whoever comes second takes what is there.
-        Ok(Arc::clone(self.metadata.get_or_init(|| made)))
+        Ok(Arc::clone(slot.get_or_init(|| made)))
     }
 }
 

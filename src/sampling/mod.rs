@@ -12,4 +12,4 @@ mod weights;
 pub use philox::{DRAW_STREAM_VERSION, philox4x64};
 pub use shared_slice::SharedSlice;
 pub use stream::{Cursor, DrawStream};
-pub use weights::{RunBlocks, WeightTable, one_by_one};
+pub use weights::{RunBlocks, WeightParts, WeightTable, one_by_one};

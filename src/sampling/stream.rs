@@ -1,6 +1,7 @@
 //! Draw streams, and the cursor that hands out windows of one.
 
 use std::num::NonZeroU64;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::philox::{Purpose, Words, below, below_wide};
@@ -19,7 +20,17 @@ enum Kind {
     /// Every row with the same probability.
     Uniform { rows: NonZeroU64, words: Words },
     /// Every row in proportion to its weight.
-    Weighted { table: Arc<WeightTable>, words: Words },
+    Weighted { table: Arc<WeightTable>, part: Part, words: Words },
+}
+
+/// Consecutive rows of a table of weights.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    first_row: u64,
+    rows: u64,
+    /// Where on the line of weights they lie.
+    start: u64,
+    length: u64,
 }
 
 impl DrawStream {
@@ -47,10 +58,27 @@ impl DrawStream {
         let rows = weights.as_slice().len() as u64;
         match WeightTable::build(weights, run)? {
             None => Self::uniform(rows, seed),
-            Some(table) => {
-                Ok(Self(Kind::Weighted { table: Arc::new(table), words: Words::new(seed, Purpose::Weighted) }))
-            }
+            Some(table) => Self::weighted_part(Arc::new(table), 0..rows, seed),
         }
+    }
+
+    /// The rows `rows` of `table` in proportion to their weights, numbered from 0.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] without rows, or if the table has fewer.
+    pub fn weighted_part(table: Arc<WeightTable>, rows: Range<u64>, seed: u64) -> Result<Self> {
+        let count = rows.end.saturating_sub(rows.start);
+        let (start, length) = table.stretch(rows.clone());
+        if count == 0 || rows.end > table.rows() || length == 0 {
+            return Err(Error::InvalidValue(format!(
+                "expected rows among the {} of the table, found {} to {}",
+                table.rows(),
+                rows.start,
+                rows.end
+            )));
+        }
+        let part = Part { first_row: rows.start, rows: count, start, length };
+        Ok(Self(Kind::Weighted { table, part, words: Words::new(seed, Purpose::Weighted) }))
     }
 
     /// How many rows there are to draw from.
@@ -58,7 +86,7 @@ impl DrawStream {
     pub fn rows(&self) -> u64 {
         match &self.0 {
             Kind::Cyclic { rows } | Kind::Uniform { rows, .. } => rows.get(),
-            Kind::Weighted { table, .. } => table.rows(),
+            Kind::Weighted { part, .. } => part.rows,
         }
     }
 
@@ -88,10 +116,16 @@ impl DrawStream {
             Kind::Uniform { rows, words } => {
                 fill(*words, start, out, |words| words, |word| below(word, rows.get()));
             }
-            Kind::Weighted { table, words } => {
-                let total = table.total();
-                fill(*words, start, out, |[a, b, c, d]| [(a, b), (c, d)], |(high, low)| below_wide(high, low, total));
+            Kind::Weighted { table, part, words } => {
+                let number = |(high, low)| below_wide(high, low, part.length);
+                fill(*words, start, out, |[a, b, c, d]| [(a, b), (c, d)], number);
+                for position in &mut *out {
+                    *position = position.saturating_add(part.start);
+                }
                 table.rows_at(out);
+                for row in out {
+                    *row = row.saturating_sub(part.first_row);
+                }
             }
         }
     }

@@ -1,12 +1,14 @@
 //! Rows by weight: from a random position on the line on which every row owns a stretch as long as its weight.
 
 mod build;
+mod parts;
 
 use super::SharedSlice;
 use super::total::parts;
 use crate::prefetch::prefetch;
 
 pub use build::{RunBlocks, one_by_one};
+pub use parts::WeightParts;
 
 /// Rows whose weights are read together: one cache line of them.
 const LINE: usize = 8;
@@ -40,6 +42,9 @@ struct Scale {
 impl Scale {
     /// At this scale every double is a whole number.
     const FINEST: i32 = 1074;
+
+    /// What `top` may be: from the finest scale to that for sums just below infinity.
+    const TOPS: std::ops::RangeInclusive<i32> = 1086 - Self::FINEST..=1086 - 62 + 1023;
 
     /// For weights whose sum is at least 2^magnitude and less than twice that.
     fn for_sum(magnitude: i32) -> Self {
@@ -89,7 +94,7 @@ impl WeightTable {
     }
 }
 
-/// The table with its slices at hand. All look-ups are checked: a table may come from a file one day.
+/// The table with its slices at hand. All look-ups are checked: a table may come from a file.
 struct View<'a> {
     weights: &'a [f64],
     starts: &'a [u64],
@@ -144,13 +149,13 @@ impl View<'_> {
     }
 
     fn row_in_line(&self, line: usize, position: u64) -> u64 {
-        let rest = position - self.starts.get(line).copied().unwrap_or(position);
+        let rest = position.saturating_sub(self.starts.get(line).copied().unwrap_or(position));
         let first = line * LINE;
         let weights = self.weights.get(first..).unwrap_or_default();
-        let mut end = 0;
+        let mut end = 0_u64;
         let mut before = 0;
         for weight in weights.iter().take(LINE) {
-            end += self.table.scale.length(*weight);
+            end = end.saturating_add(self.table.scale.length(*weight));
             before += u64::from(end <= rest);
         }
         first as u64 + before

@@ -51,14 +51,14 @@ pub(super) fn row_map(
             Ok(is_in_order(caches, block.first as u64, cache_ids, sample_ids))
         })?;
         if in_order.into_iter().all(|in_order| in_order) {
-            return Ok(RowMap::Identity);
+            return Ok(RowMap::From(0));
         }
     }
     if u32::try_from(caches.row_count()).is_ok() {
         let narrow = |row: u64| u32::try_from(row).unwrap_or(u32::MAX);
-        list(work, caches, &ids, narrow, rows, waiter).map(RowMap::Narrow)
+        list(work, caches, &ids, narrow, rows, waiter).map(|samples| RowMap::Narrow(samples.into()))
     } else {
-        list(work, caches, &ids, |row| row, rows, waiter).map(RowMap::Wide)
+        list(work, caches, &ids, |row| row, rows, waiter).map(|samples| RowMap::Wide(samples.into()))
     }
 }
 

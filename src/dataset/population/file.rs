@@ -1,0 +1,242 @@
+//! The file of a population: a header of whole numbers, then the slices, each on its own cache line. Written and read by
+//! processes of one job, of which all run the same release; another layout gets another magic.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_buffer::{ArrowNativeType, Buffer, ScalarBuffer};
+
+use crate::cancel::CancelToken;
+use crate::dataset::table::RowMap;
+use crate::error::{Error, Result};
+use crate::fs::create_new;
+use crate::mapped::MappedFile;
+use crate::sampling::{SharedSlice, WeightParts, WeightTable};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"DRTPOPU1");
+/// Whole numbers in the header, the last ones unused.
+const HEADER_WORDS: usize = 16;
+const LINE: usize = 64;
+/// Bytes that are converted together.
+const PIECE: usize = 1 << 20;
+
+/// What a file holds beside its slices.
+#[derive(Debug, Clone, Copy)]
+struct Header {
+    rows: u64,
+    /// Samples of all caches together: a population fits only those it was made for.
+    samples: u64,
+    /// Bytes of each row's sample number; 0 if rows are all samples in order.
+    sample_bytes: u64,
+    /// Entries of the guide; 0 without weights.
+    guide: u64,
+    bucket_shift: u64,
+    scale: u64,
+    total: u64,
+}
+
+impl Header {
+    fn words(self) -> [u64; HEADER_WORDS] {
+        let Self { rows, samples, sample_bytes, guide, bucket_shift, scale, total } = self;
+        [MAGIC, rows, samples, sample_bytes, guide, bucket_shift, scale, total, 0, 0, 0, 0, 0, 0, 0, 0]
+    }
+
+    fn from_words(words: &[u64]) -> Option<Self> {
+        match *words {
+            [MAGIC, rows, samples, sample_bytes @ (0 | 4 | 8), guide, bucket_shift, scale, total, ..] => {
+                Some(Self { rows, samples, sample_bytes, guide, bucket_shift, scale, total })
+            }
+            _ => None,
+        }
+    }
+
+    /// Where the slices of samples, weights, starts and the guide lie, and the length of the file.
+    fn places(self) -> Option<([Range<usize>; 4], usize)> {
+        let weighted = u64::from(self.guide > 0);
+        let lengths = [
+            self.rows.checked_mul(self.sample_bytes)?,
+            self.rows.checked_mul(8 * weighted)?,
+            self.rows.div_ceil(8).checked_mul(8 * weighted)?,
+            self.guide.checked_mul(4)?,
+        ];
+        let mut end = HEADER_WORDS * 8;
+        let mut places = [const { 0..0 }; 4];
+        for (place, length) in places.iter_mut().zip(lengths).filter(|(_, length)| *length > 0) {
+            let start = end.checked_next_multiple_of(LINE)?;
+            end = start.checked_add(usize::try_from(length).ok()?)?;
+            *place = start..end;
+        }
+        Some((places, end))
+    }
+}
+
+/// The sample of every row, as it is written.
+pub(super) enum Samples<'a> {
+    /// All samples in order.
+    InOrder,
+    /// A number for each row.
+    Listed(&'a (dyn Fn(usize) -> Option<u64> + Sync)),
+}
+
+/// Writes a population to the new file `path`.
+pub(super) fn write(
+    path: &Path,
+    rows: u64,
+    all_samples: u64,
+    samples: &Samples<'_>,
+    table: Option<&WeightTable>,
+    cancel: &CancelToken,
+) -> Result<()> {
+    let narrow = u32::try_from(all_samples).is_ok();
+    let parts = table.map(WeightTable::parts);
+    let parts = parts.as_ref();
+    let header = Header {
+        rows,
+        samples: all_samples,
+        sample_bytes: match samples {
+            Samples::InOrder => 0,
+            Samples::Listed(_) => 4 + 4 * u64::from(!narrow),
+        },
+        guide: parts.map_or(0, |parts| parts.guide.as_slice().len() as u64),
+        bucket_shift: parts.map_or(0, |parts| u64::from(parts.bucket_shift)),
+        scale: parts.map_or(0, |parts| u64::from(parts.scale.cast_unsigned())),
+        total: parts.map_or(0, |parts| parts.total),
+    };
+    let mut out = Out { file: BufWriter::with_capacity(PIECE, create_new(path)?), path, written: 0, cancel };
+    out.slice(&header.words(), u64::to_le_bytes)?;
+    let rows = usize::try_from(rows).unwrap_or(usize::MAX);
+    if let Samples::Listed(sample) = samples {
+        let sample = |row| sample(row).unwrap_or(u64::MAX);
+        let narrow_sample = |row| u32::try_from(sample(row)).unwrap_or(u32::MAX).to_le_bytes();
+        if narrow { out.all(0..rows, narrow_sample)? } else { out.all(0..rows, |row| sample(row).to_le_bytes())? }
+    }
+    if let Some(parts) = parts {
+        out.slice(parts.weights.as_slice(), f64::to_le_bytes)?;
+        out.slice(parts.starts.as_slice(), u64::to_le_bytes)?;
+        out.slice(parts.guide.as_slice(), u32::to_le_bytes)?;
+    }
+    out.file.flush().map_err(|error| Error::file("write", path, error))
+}
+
+struct Out<'a> {
+    file: BufWriter<File>,
+    path: &'a Path,
+    written: usize,
+    cancel: &'a CancelToken,
+}
+
+impl Out<'_> {
+    fn slice<T: Copy, const N: usize>(&mut self, slice: &[T], bytes: impl Fn(T) -> [u8; N]) -> Result<()> {
+        self.all(slice.iter().copied(), bytes)
+    }
+
+    /// Writes numbers, beginning on a line of their own.
+    fn all<T, const N: usize>(
+        &mut self,
+        mut numbers: impl Iterator<Item = T>,
+        bytes: impl Fn(T) -> [u8; N],
+    ) -> Result<()> {
+        let mut piece = vec![0; self.written.next_multiple_of(LINE) - self.written];
+        loop {
+            piece.extend(numbers.by_ref().take(PIECE / N).flat_map(&bytes));
+            if piece.is_empty() {
+                return Ok(());
+            }
+            self.cancel.check()?;
+            self.file.write_all(&piece).map_err(|error| Error::file("write", self.path, error))?;
+            self.written += piece.len();
+            piece.clear();
+        }
+    }
+}
+
+/// A population in a mapped file.
+#[derive(Debug)]
+pub(in crate::dataset) struct MappedPopulation {
+    header: Header,
+    places: [Range<usize>; 4],
+    file: Buffer,
+}
+
+impl MappedPopulation {
+    /// Maps `path`. Nothing but the header is read.
+    ///
+    /// # Errors
+    /// [`Error::File`], or [`Error::InvalidValue`] for a file that holds no population of `samples` samples.
+    pub(in crate::dataset) fn open(path: &Path, samples: u64) -> Result<Self> {
+        let wrong = |found: &str| {
+            Error::InvalidValue(format!(
+                "{}: expected the population of a loader over {samples} samples, found {found}; construct the loader anew",
+                path.display()
+            ))
+        };
+        let map = MappedFile::open(path)?;
+        let len = map.as_slice().len();
+        let file = Buffer::from(bytes::Bytes::from_owner(Owner(map)));
+        let header = (len >= HEADER_WORDS * 8)
+            .then(|| Header::from_words(&numbers::<u64>(&file, &(0..HEADER_WORDS * 8))))
+            .flatten()
+            .ok_or_else(|| wrong("another kind of file"))?;
+        match header.places() {
+            Some((places, end)) if end == len && header.rows > 0 => {
+                if header.samples == samples {
+                    Ok(Self { header, places, file })
+                } else {
+                    Err(wrong(&format!("one over {}", header.samples)))
+                }
+            }
+            _ => Err(wrong("one of another length than its header says")),
+        }
+    }
+
+    /// Number of rows.
+    pub(in crate::dataset) fn rows(&self) -> u64 {
+        self.header.rows
+    }
+
+    /// The samples of some rows, which there must be.
+    pub(in crate::dataset) fn samples(&self, rows: &Range<u64>) -> RowMap {
+        let [samples, ..] = &self.places;
+        let index = |row: u64| usize::try_from(row).unwrap_or(usize::MAX);
+        let (first, len) = (index(rows.start), index(rows.end - rows.start));
+        match self.header.sample_bytes {
+            0 => RowMap::From(rows.start),
+            4 => RowMap::Narrow(numbers(&self.file, samples).slice(first, len)),
+            _ => RowMap::Wide(numbers(&self.file, samples).slice(first, len)),
+        }
+    }
+
+    /// The table of weights; `None` if all are equal.
+    pub(in crate::dataset) fn table(&self) -> Result<Option<Arc<WeightTable>>> {
+        if self.header.guide == 0 {
+            return Ok(None);
+        }
+        let [_, weights, starts, guide] = &self.places;
+        let small = |word: u64| u32::try_from(word).unwrap_or(u32::MAX);
+        let table = WeightTable::from_parts(WeightParts {
+            weights: SharedSlice::new(numbers::<f64>(&self.file, weights)),
+            starts: SharedSlice::new(numbers::<u64>(&self.file, starts)),
+            guide: SharedSlice::new(numbers::<u32>(&self.file, guide)),
+            bucket_shift: small(self.header.bucket_shift),
+            total: self.header.total,
+            scale: small(self.header.scale).cast_signed(),
+        })?;
+        Ok(Some(Arc::new(table)))
+    }
+}
+
+/// Numbers of the file, which is little endian as everything here is.
+fn numbers<T: ArrowNativeType>(file: &Buffer, place: &Range<usize>) -> ScalarBuffer<T> {
+    ScalarBuffer::from(file.slice_with_length(place.start, place.len()))
+}
+
+struct Owner(MappedFile);
+
+impl AsRef<[u8]> for Owner {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_slice()
+    }
+}
