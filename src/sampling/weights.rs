@@ -16,7 +16,7 @@ const LINE: usize = 8;
 /// Draws that are looked up together, so that their cache misses overlap.
 const BATCH: usize = 128;
 
-/// Where on the line the rows lie, at one entry for [`LINE`] rows; the weights themselves say the rest.
+/// Where on the line the rows lie, at one entry for `LINE` rows; the weights themselves say the rest.
 ///
 /// Lengths are whole numbers: floor(weight * 2^scale), at least 1, where `scale` makes the sum of all weights fill
 /// 63 bits. So neither the order of addition nor the processor has a say in what is drawn.
