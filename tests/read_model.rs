@@ -60,7 +60,7 @@ impl Model {
         let window = self.position..self.position + u128::from(self.epoch_len);
         self.position = window.end;
         let draws = if self.shuffle {
-            DrawStream::weighted(self.weights.clone().into(), self.seed, &mut one_by_one).unwrap()
+            DrawStream::weighted(&self.weights, self.seed, &mut one_by_one).unwrap()
         } else {
             DrawStream::cyclic(self.rows.len() as u64).unwrap()
         };

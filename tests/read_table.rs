@@ -148,7 +148,7 @@ fn d10_weights_select_the_draws_of_the_weighted_stream() {
     let weights = [0.25, 3.0, 1e-3, 7.0];
     update(&dataset, table(columns(&rows, &weights))).unwrap();
     dataset.set_epoch_len(500).unwrap();
-    let stream = DrawStream::weighted(weights.to_vec().into(), 5, &mut one_by_one).unwrap();
+    let stream = DrawStream::weighted(&weights, 5, &mut one_by_one).unwrap();
     let drawn = |start: u128| (start..start + 500).map(|at| rows[usize::try_from(stream.draw(at)).unwrap()]);
     assert_eq!(pass_ids(&dataset), drawn(0).collect::<Vec<_>>(), "the stream starts afresh");
     assert_eq!(pass_ids(&dataset), drawn(500).collect::<Vec<_>>());
