@@ -54,3 +54,6 @@ pub use error::{Error, Result};
 pub use reader::ReaderConfig;
 pub use runtime::Runtime;
 pub use writer::{IterSource, Source, WriteOutcome, WriterConfig};
+
+#[cfg(feature = "python")]
+mod python;

@@ -59,20 +59,26 @@ impl ActiveTable {
     }
 
     /// Some rows of an exported table.
-    pub(super) fn exported(
-        population: &MappedPopulation,
-        rows: &Range<u64>,
-        config: &ReaderConfig,
-        pool: &WorkerPool,
-        waiter: &mut dyn Waiter,
-    ) -> Result<Self> {
-        check_rows(rows, population.rows())?;
+    pub(super) fn exported(population: &MappedPopulation, rows: Range<u64>, config: &ReaderConfig) -> Result<Self> {
+        if rows.is_empty() || rows.end > population.rows() {
+            return Err(Error::InvalidValue(format!(
+                "expected rows among the {} of the population, found {} to {}",
+                population.rows(),
+                rows.start,
+                rows.end
+            )));
+        }
+        let count = rows.end - rows.start;
+        let samples = population.samples(&rows);
         let draws = if config.shuffle {
-            population.draws(rows, config.seed, pool, waiter)
+            match population.table()? {
+                None => DrawStream::uniform(count, config.seed),
+                Some(table) => DrawStream::weighted_part(table, rows, config.seed),
+            }
         } else {
-            DrawStream::cyclic(rows.end - rows.start)
+            DrawStream::cyclic(count)
         };
-        Ok(Self { rows: population.samples(rows), draws: draws?, metadata: None })
+        Ok(Self { rows: samples, draws: draws?, metadata: None })
     }
 
     /// From rows to samples.
@@ -116,17 +122,6 @@ impl ActiveTable {
         // Whoever comes second takes what is there.
         Ok(Arc::clone(slot.get_or_init(|| made)))
     }
-}
-
-/// Whether `part` is some of `rows` rows.
-pub(super) fn check_rows(part: &Range<u64>, rows: u64) -> Result<()> {
-    if !part.is_empty() && part.end <= rows {
-        return Ok(());
-    }
-    Err(Error::InvalidValue(format!(
-        "expected rows among the {rows} of the population, found {} to {}",
-        part.start, part.end
-    )))
 }
 
 fn look_up<T: Copy + Into<u64>>(samples: &[T], rows: &mut [u64]) {

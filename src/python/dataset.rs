@@ -1,0 +1,118 @@
+//! `Dataset`: caches opened together, their active table, and iterators over it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pyo3::exceptions::{PyIndexError, PyOverflowError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use super::arguments::plain_int;
+use super::arrow;
+use super::buffer::NewBytes;
+use super::enter::enter;
+use super::error::to_py_err;
+use super::iterator::SampleIterator;
+use super::sample::SampleFactory;
+use crate::dataset;
+use crate::ids::{CacheId, SampleId};
+
+/// Caches opened together.
+#[pyclass(frozen, module = "dataset_rt._native")]
+pub(super) struct Dataset {
+    core: dataset::Dataset,
+    factory: Arc<SampleFactory>,
+    closed: AtomicBool,
+}
+
+impl Dataset {
+    pub(super) fn new(py: Python<'_>, core: dataset::Dataset) -> PyResult<Self> {
+        let caches = core.caches().map_err(|error| to_py_err(&error))?;
+        let factory = SampleFactory::new(py, &caches)?;
+        Ok(Self { core, factory: Arc::new(factory), closed: AtomicBool::new(false) })
+    }
+}
+
+#[pymethods]
+impl Dataset {
+    #[getter]
+    fn closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Raises unless the dataset can be used.
+    fn check_open(&self) -> PyResult<()> {
+        self.core.table_version().map(drop).map_err(|error| to_py_err(&error))
+    }
+
+    fn paths(&self) -> Vec<PathBuf> {
+        self.core.paths().to_vec()
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        let len = self.core.epoch_len().map_err(|error| to_py_err(&error))?;
+        usize::try_from(len).map_err(|_| PyOverflowError::new_err("the epoch is longer than a Python length can be"))
+    }
+
+    fn set_epoch_len(&self, epoch_len: &Bound<'_, PyAny>) -> PyResult<()> {
+        let epoch_len = plain_int("epoch_len", epoch_len)?;
+        match epoch_len.extract::<u64>() {
+            Ok(len) => self.core.set_epoch_len(len).map_err(|error| to_py_err(&error)),
+            Err(_) => Err(PyValueError::new_err(format!("epoch_len must be 1 ... 2^63-1, found {epoch_len}"))),
+        }
+    }
+
+    /// Begins the next window.
+    fn samples(&self) -> PyResult<SampleIterator> {
+        let stream = self.core.samples::<NewBytes>().map_err(|error| to_py_err(&error))?;
+        SampleIterator::new(stream, Arc::clone(&self.factory)).map_err(|error| to_py_err(&error))
+    }
+
+    fn get_item<'py>(
+        &self,
+        py: Python<'py>,
+        cache_id: &Bound<'py, PyAny>,
+        sample_id: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let cache_id = identity("cache_id", cache_id)?;
+        let sample_id = identity("sample_id", sample_id)?;
+        let item = self.core.get_item::<NewBytes>(CacheId(cache_id), SampleId(sample_id));
+        let (caches, sample) = item.map_err(|error| to_py_err(&error))?;
+        self.factory.build(py, &caches, sample)
+    }
+
+    /// Changes with every update of the table.
+    fn table_version(&self) -> PyResult<u64> {
+        self.core.table_version().map_err(|error| to_py_err(&error))
+    }
+
+    /// The active table.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let table = enter(py, |waiter, _| self.core.metadata(waiter))?;
+        arrow::export(py, &table, requested_schema)
+    }
+
+    fn update_metadata(&self, py: Python<'_>, table: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.check_open()?;
+        let table = arrow::import(table)?;
+        enter(py, |waiter, _| self.core.update_metadata(table, waiter))
+    }
+
+    /// Lets go of files and threads.
+    fn close(&self, py: Python<'_>) {
+        self.closed.store(true, Ordering::Relaxed);
+        py.detach(|| self.core.close());
+    }
+}
+
+/// An id as a number; no sample has an id that is none.
+fn identity(name: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let value = plain_int(name, value)?;
+    value.extract().map_err(|_| PyIndexError::new_err(format!("no sample has {name} {value}; ids are 0 ... 2^64-1")))
+}

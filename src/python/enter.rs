@@ -1,0 +1,102 @@
+//! The one doorway out of the interpreter: let go of it, wait, look for signals, turn the error into an exception.
+
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+
+use super::error::to_py_err;
+use crate::cancel::{WAIT_SLICE, Waiter};
+use crate::error::{Error, Result};
+
+/// How long work on the calling thread may keep other Python threads out: the interpreter's own switch interval.
+const LONGEST_HOLD: Duration = Duration::from_millis(5);
+
+/// An exception that ends the operation and has to come out of it as the same object.
+///
+/// The core knows nothing of exceptions: it sees [`Error::Interrupted`] and unwinds, and the exception waits here.
+#[derive(Debug, Default)]
+pub(super) struct Parked(RefCell<Option<PyErr>>);
+
+impl Parked {
+    /// Keeps the first of them and gives the error for the core.
+    pub(super) fn park(&self, exception: PyErr) -> Error {
+        self.0.borrow_mut().get_or_insert(exception);
+        Error::Interrupted
+    }
+
+    /// What is to be told about an exception that came out of Python code called back: an `Exception` is the affair of
+    /// what was called, anything else ends the operation.
+    pub(super) fn describe(&self, py: Python<'_>, exception: PyErr) -> Result<String> {
+        if exception.is_instance_of::<PyException>(py) {
+            Ok(description(py, &exception, MAX_CAUSES))
+        } else {
+            Err(self.park(exception))
+        }
+    }
+}
+
+/// The calling thread of an operation, attached to the interpreter.
+pub(super) struct Interpreter<'py, 'parked> {
+    py: Python<'py>,
+    parked: &'parked Parked,
+    attached_since: Instant,
+}
+
+/// Runs one operation of the core and raises what it fails with.
+pub(super) fn enter<T>(
+    py: Python<'_>,
+    operation: impl FnOnce(&mut Interpreter<'_, '_>, &Parked) -> Result<T>,
+) -> PyResult<T> {
+    let parked = Parked::default();
+    let result = operation(&mut Interpreter { py, parked: &parked, attached_since: Instant::now() }, &parked);
+    result.map_err(|error| match (error, parked.0.take()) {
+        (Error::Interrupted, Some(exception)) => exception,
+        (error, _) => to_py_err(&error),
+    })
+}
+
+impl Interpreter<'_, '_> {
+    fn signals(&self) -> Result<()> {
+        self.py.check_signals().map_err(|exception| self.parked.park(exception))
+    }
+}
+
+impl Waiter for Interpreter<'_, '_> {
+    fn wait(&mut self, done: &mut (dyn FnMut(Duration) -> bool + Send)) -> Result<()> {
+        while !self.py.detach(|| done(WAIT_SLICE)) {
+            self.signals()?;
+        }
+        self.attached_since = Instant::now();
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<()> {
+        if self.attached_since.elapsed() > LONGEST_HOLD {
+            self.py.detach(|| ());
+            self.attached_since = Instant::now();
+        }
+        self.signals()
+    }
+}
+
+/// How far a chain of causes is told; a chain may even be a circle.
+const MAX_CAUSES: u32 = 3;
+
+/// Type, text and causes of an exception: all that a message can keep of it.
+fn description(py: Python<'_>, exception: &PyErr, max_causes: u32) -> String {
+    let class = exception.get_type(py);
+    let class = class.fully_qualified_name().map_or_else(|_| "an exception".to_owned(), |name| name.to_string());
+    let text = match exception.value(py).str() {
+        Ok(text) => text.to_string_lossy().into_owned(),
+        Err(_) => "(its text cannot be made)".to_owned(),
+    };
+    let separator = if text.is_empty() { "" } else { ": " };
+    match exception.cause(py) {
+        Some(cause) if max_causes > 0 => {
+            format!("{class}{separator}{text} (caused by {})", description(py, &cause, max_causes - 1))
+        }
+        _ => format!("{class}{separator}{text}"),
+    }
+}

@@ -1,0 +1,156 @@
+//! `SampleIterator`: what `iter(dataset)` gives. Threads may share one; each sample goes to one of them.
+#![expect(
+    unsafe_code,
+    reason = "the samples at hand are claimed without a lock, which only the interpreter can promise"
+)]
+
+use std::cell::UnsafeCell;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+use std::vec;
+
+use pyo3::prelude::*;
+use pyo3::sync::critical_section::with_critical_section;
+
+use super::buffer::NewBytes;
+use super::enter::enter;
+use super::error::to_py_err;
+use super::sample::SampleFactory;
+use crate::cancel::Waiter;
+use crate::dataset::SampleStream;
+use crate::error::{Error, Result};
+use crate::pool::ForkStamp;
+use crate::reader::{CacheSet, Fetched};
+
+/// Samples of one window, in the order of its draws.
+#[pyclass(frozen, module = "dataset_rt._native")]
+pub(super) struct SampleIterator {
+    factory: Arc<SampleFactory>,
+    caches: Arc<CacheSet>,
+    stamp: ForkStamp,
+    /// Samples that are ready to be handed out. Only touched within a critical section on this object, and never by
+    /// anything that could run Python code, so that with a global lock nothing else is needed.
+    ready: UnsafeCell<vec::IntoIter<Fetched<NewBytes>>>,
+    /// Where more of them come from. Whoever takes it out prepares the next ones; the others wait for it to come back.
+    source: Mutex<Source>,
+    returned: Condvar,
+}
+
+struct Source {
+    stream: Option<Box<SampleStream<NewBytes>>>,
+    taken_by: Option<ThreadId>,
+}
+
+// SAFETY: `ready` is only touched within a critical section, see there; everything else is `Sync`.
+unsafe impl Sync for SampleIterator {}
+
+impl SampleIterator {
+    pub(super) fn new(stream: SampleStream<NewBytes>, factory: Arc<SampleFactory>) -> Result<Self> {
+        Ok(Self {
+            factory,
+            caches: Arc::clone(stream.caches()),
+            stamp: ForkStamp::here()?,
+            ready: UnsafeCell::default(),
+            source: Mutex::new(Source { stream: Some(Box::new(stream)), taken_by: None }),
+            returned: Condvar::new(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Source> {
+        self.source.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the next sample at hand for the caller alone.
+    #[inline]
+    fn claim(slf: &Bound<'_, Self>) -> Option<Fetched<NewBytes>> {
+        // SAFETY: within the section, see `ready`; taking an element out of a vector runs no Python code.
+        with_critical_section(slf.as_any(), || unsafe { (*slf.get().ready.get()).next() })
+    }
+
+    /// Makes samples available and takes the first of them; `None` at the end of the window.
+    #[cold]
+    fn refill(slf: &Bound<'_, Self>) -> PyResult<Option<Fetched<NewBytes>>> {
+        enter(slf.py(), |waiter, _| {
+            let mut turn = Turn::take(slf.get(), waiter)?;
+            loop {
+                // Somebody else may have been here while this thread waited for its turn.
+                if let Some(sample) = Self::claim(slf) {
+                    return Ok(Some(sample));
+                }
+                let Some(chunk) = turn.next_chunk(waiter)? else { return Ok(None) };
+                let chunk = chunk.into_iter();
+                // SAFETY: within the section, see `ready`. What is replaced holds no samples any more: only whoever
+                // has the turn refills, and it has just found nothing.
+                let exhausted = with_critical_section(slf.as_any(), || unsafe {
+                    std::mem::replace(&mut *slf.get().ready.get(), chunk)
+                });
+                drop(exhausted);
+            }
+        })
+    }
+}
+
+/// The right to prepare samples: the stream itself, on loan.
+struct Turn<'a> {
+    iterator: &'a SampleIterator,
+    stream: Option<Box<SampleStream<NewBytes>>>,
+}
+
+impl<'a> Turn<'a> {
+    fn take(iterator: &'a SampleIterator, waiter: &mut dyn Waiter) -> Result<Self> {
+        loop {
+            let mut source = iterator.lock();
+            if let Some(stream) = source.stream.take() {
+                source.taken_by = Some(thread::current().id());
+                return Ok(Self { iterator, stream: Some(stream) });
+            }
+            if source.taken_by == Some(thread::current().id()) {
+                return Err(Error::Unusable(
+                    "the iterator is already being advanced further up in this thread; do not advance it in a signal handler".to_owned(),
+                ));
+            }
+            drop(source);
+            waiter.wait(&mut |timeout| {
+                let (source, _) = iterator
+                    .returned
+                    .wait_timeout_while(iterator.lock(), timeout, |source| source.stream.is_none())
+                    .unwrap_or_else(PoisonError::into_inner);
+                source.stream.is_some()
+            })?;
+        }
+    }
+}
+
+impl Turn<'_> {
+    fn next_chunk(&mut self, waiter: &mut dyn Waiter) -> Result<Option<Vec<Fetched<NewBytes>>>> {
+        // Only `drop` takes the stream away.
+        self.stream.as_mut().map_or(Ok(None), |stream| stream.next_chunk(waiter))
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut source = self.iterator.lock();
+        source.stream = self.stream.take();
+        source.taken_by = None;
+        drop(source);
+        self.iterator.returned.notify_one();
+    }
+}
+
+#[pymethods]
+impl SampleIterator {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let iterator = slf.get();
+        iterator.stamp.check().map_err(|error| to_py_err(&error))?;
+        let claimed = match Self::claim(slf) {
+            Some(sample) => Some(sample),
+            None => Self::refill(slf)?,
+        };
+        claimed.map(|sample| iterator.factory.build(slf.py(), &iterator.caches, sample)).transpose()
+    }
+}

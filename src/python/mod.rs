@@ -1,0 +1,36 @@
+//! The Python extension module `dataset_rt._native`: what the package `dataset_rt` is built on.
+
+mod arguments;
+mod arrow;
+mod buffer;
+mod config;
+mod dataset;
+mod enter;
+mod error;
+mod iterator;
+mod metadata;
+mod payload;
+mod progress;
+mod runtime;
+mod sample;
+mod scalar;
+mod source;
+
+use pyo3::prelude::*;
+
+#[pymodule(gil_used = false)]
+mod _native {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::python::dataset::Dataset;
+    #[pymodule_export]
+    use crate::python::iterator::SampleIterator;
+    #[pymodule_export]
+    use crate::python::runtime::Runtime;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

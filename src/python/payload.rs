@@ -1,0 +1,55 @@
+//! Payloads on their way in: what counts as bytes, and taking them without a copy where nothing can change them.
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::buffer::{BufferView, SharedPyBytes};
+use super::scalar::Numpy;
+use crate::writer::{PayloadRef, SHARE_FROM};
+
+/// The first element of what a source yielded, held so that its bytes can be looked at.
+pub(super) enum Payload<'py> {
+    /// Bytes that nobody can change.
+    Bytes(Bound<'py, PyBytes>),
+    /// Memory that is copied.
+    View(BufferView<'py>),
+}
+
+impl<'py> Payload<'py> {
+    /// Holds `data`, or says why it is no payload.
+    pub(super) fn new(data: Bound<'py, PyAny>, numpy: &mut Numpy) -> PyResult<Result<Self, String>> {
+        let data = match data.cast_into::<PyBytes>() {
+            Ok(bytes) => return Ok(Ok(Self::Bytes(bytes))),
+            Err(other) => other.into_inner(),
+        };
+        // A NumPy scalar exports its memory, but it is a number and its bytes are those of one machine.
+        if !BufferView::is_supported(&data) || numpy.is_scalar(&data)? {
+            let found = data.get_type().fully_qualified_name()?;
+            return Ok(Err(format!(
+                "data must be bytes-like (bytes, bytearray, memoryview or another buffer), found {found}; \
+                 serialise it to bytes first"
+            )));
+        }
+        let view = BufferView::new(&data)?;
+        if view.holds_objects() {
+            return Ok(Err(
+                "data must be bytes-like, found a buffer of Python objects; serialise them first".to_owned()
+            ));
+        }
+        Ok(Ok(Self::View(view)))
+    }
+
+    /// Calls `take` with the bytes. No Python code runs between looking at them and the return of `take`.
+    pub(super) fn with<T>(&self, take: impl FnOnce(PayloadRef<'_>) -> T) -> PyResult<T> {
+        match self {
+            Self::Bytes(bytes) if bytes.as_bytes().len() >= SHARE_FROM => {
+                Ok(take(PayloadRef::Shared(Box::new(SharedPyBytes::new(bytes)))))
+            }
+            Self::Bytes(bytes) => Ok(take(PayloadRef::Copied(bytes.as_bytes()))),
+            Self::View(view) => match view.as_contiguous() {
+                Some(bytes) => Ok(take(PayloadRef::Copied(bytes))),
+                None => Ok(take(PayloadRef::Copied(&view.gather()?))),
+            },
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! `Runtime`: the threads, and the operations that begin with them.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use super::arguments::plain_int;
+use super::config::{ReaderConfig, WriterConfig};
+use super::dataset::Dataset;
+use super::enter::enter;
+use super::error::to_py_err;
+use super::progress::sink;
+use super::source::PySource;
+use crate::error::Error;
+use crate::runtime;
+use crate::writer::{Source, WriteOutcome};
+
+/// What became of a source: its name, then the published cache as a `Path`, or the reason why there is none as a `str`.
+type Outcome<'py> = (String, Bound<'py, PyAny>);
+
+/// Owner of a fixed number of native threads.
+#[pyclass(frozen, module = "dataset_rt._native")]
+pub(super) struct Runtime {
+    core: runtime::Runtime,
+    closed: AtomicBool,
+}
+
+#[pymethods]
+impl Runtime {
+    #[new]
+    fn new(py: Python<'_>, num_workers: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let number = plain_int("num_workers", num_workers)?;
+        // The core knows the upper limit; what does not even fit the type is told here.
+        let number: usize = number
+            .extract()
+            .map_err(|_| PyValueError::new_err(format!("num_workers must be 1 to 1024, found {number}")))?;
+        let core = py.detach(|| runtime::Runtime::new(number)).map_err(|error| to_py_err(&error))?;
+        Ok(Self { core, closed: AtomicBool::new(false) })
+    }
+
+    #[getter]
+    fn num_workers(&self) -> usize {
+        self.core.num_workers()
+    }
+
+    #[getter]
+    fn closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Raises unless the runtime can be used.
+    fn check_open(&self) -> PyResult<()> {
+        self.core.pool().map(drop).map_err(|error| to_py_err(&error))
+    }
+
+    fn write<'py>(
+        &self,
+        py: Python<'py>,
+        sources: Vec<Bound<'py, PyAny>>,
+        base: PathBuf,
+        config: WriterConfig,
+    ) -> PyResult<Vec<Outcome<'py>>> {
+        let config = config.into_core()?;
+        let mut progress = sink(py, config.show_progress)?;
+        let outcomes = enter(py, move |waiter, parked| {
+            let mut sources =
+                sources.into_iter().map(|source| PySource::new(source, parked)).collect::<Result<Vec<_>, Error>>()?;
+            let mut sources: Vec<&mut dyn Source> = sources.iter_mut().map(|source| source as _).collect();
+            self.core.write(&mut sources, &base, &config, waiter, &mut *progress)
+        })?;
+        let told = outcomes.into_iter().map(|WriteOutcome { source_name, result }| {
+            let told = match result {
+                Ok(path) => path.into_pyobject(py)?.into_any(),
+                Err(message) => message.into_pyobject(py)?.into_any(),
+            };
+            Ok((source_name, told))
+        });
+        told.collect()
+    }
+
+    fn open(&self, py: Python<'_>, paths: Vec<PathBuf>, config: ReaderConfig) -> PyResult<Dataset> {
+        let config = config.into_core();
+        let dataset = enter(py, move |waiter, _| self.core.open(&paths, config, waiter))?;
+        Dataset::new(py, dataset)
+    }
+
+    /// Ends the threads unless somebody else uses them.
+    fn close(&self, py: Python<'_>) {
+        self.closed.store(true, Ordering::Relaxed);
+        py.detach(|| self.core.close());
+    }
+}

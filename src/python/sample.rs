@@ -1,0 +1,119 @@
+//! Samples on their way out: `CachedSample` tuples made without calling Python.
+#![expect(unsafe_code, reason = "a tuple of a subclass is filled in place, which only the C interface can do")]
+
+use std::ptr;
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyString, PyTuple, PyType};
+
+use super::buffer::NewBytes;
+use super::error::to_py_err;
+use crate::error::{Error, Result};
+use crate::reader::{Cache, CacheSet, Fetched};
+use crate::value::ValueRef;
+
+/// Everything that the samples of one dataset share.
+pub(super) struct SampleFactory {
+    class: Py<PyType>,
+    /// Set where a tuple has to be made by `tuple.__new__`.
+    tuple_new: Option<ffi::newfunc>,
+    keys: Vec<Py<PyString>>,
+    cache_ids: Vec<Py<PyAny>>,
+}
+
+impl SampleFactory {
+    pub(super) fn new(py: Python<'_>, set: &CacheSet) -> PyResult<Self> {
+        let class = py.import("dataset_rt.records")?.getattr("CachedSample")?.cast_into::<PyType>()?;
+        let keys = set.schema().fields().iter().map(|field| PyString::intern(py, &field.name).unbind()).collect();
+        let cache_ids = set.caches().iter().map(|cache| number(py, cache.id().0)).collect();
+        Ok(Self { class: class.unbind(), tuple_new: tuple_new(py), keys, cache_ids })
+    }
+
+    /// Makes the sample around its payload.
+    ///
+    /// # Errors
+    /// When the payload could not be read, or a metadata value is damaged.
+    pub(super) fn build<'py>(
+        &self,
+        py: Python<'py>,
+        caches: &CacheSet,
+        sample: Fetched<NewBytes>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let Fetched { place, payload } = sample;
+        let data = payload.map_err(|error| to_py_err(&error))?.into_object();
+        let cache = caches.cache(place.cache).map_err(|error| to_py_err(&error))?;
+        let metadata = self.metadata(py, cache, place.row).map_err(|error| to_py_err(&error))?;
+        let cache_id = match self.cache_ids.get(place.cache) {
+            Some(id) => id.clone_ref(py),
+            None => number(py, cache.id().0),
+        };
+        let fields = [data.into_any(), metadata, cache_id, number(py, place.row)];
+        match self.tuple_new {
+            None => self.fill_tuple(py, fields),
+            Some(tuple_new) => self.call_new(py, tuple_new, fields),
+        }
+    }
+
+    fn metadata(&self, py: Python<'_>, cache: &Cache, row: u64) -> Result<Py<PyAny>> {
+        let dict = PyDict::new(py);
+        for (column, key) in self.keys.iter().enumerate() {
+            let key = key.bind(py);
+            let stored = match cache.value(column, row)? {
+                ValueRef::Bool(value) => dict.set_item(key, PyBool::new(py, value)),
+                ValueRef::Int(value) => dict.set_item(key, value),
+                ValueRef::Float(value) => dict.set_item(key, PyFloat::new(py, value)),
+                ValueRef::String(value) => dict.set_item(key, PyString::new(py, value)),
+            };
+            // The keys are strings: only memory can be missing.
+            stored.map_err(|error| Error::Unusable(format!("cannot make a metadata dict: {error}")))?;
+        }
+        Ok(dict.into_any().unbind())
+    }
+
+    /// The quick way: a tuple of the class, allocated empty and filled before anybody can see it.
+    fn fill_tuple<'py>(&self, py: Python<'py>, fields: [Py<PyAny>; 4]) -> PyResult<Bound<'py, PyAny>> {
+        // SAFETY: the class is a subclass of `tuple` without storage of its own; a null result is an exception.
+        let tuple =
+            unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyType_GenericAlloc(self.class.as_ptr().cast(), 4))? };
+        for (position, field) in (0..).zip(fields) {
+            // SAFETY: the position exists, nobody else refers to the tuple, and the reference is handed over.
+            if unsafe { ffi::PyTuple_SetItem(tuple.as_ptr(), position, field.into_ptr()) } != 0 {
+                return Err(PyErr::fetch(py));
+            }
+        }
+        Ok(tuple)
+    }
+
+    /// The way for interpreters whose tuples remember their hash, which an empty allocation would leave wrong.
+    fn call_new<'py>(
+        &self,
+        py: Python<'py>,
+        tuple_new: ffi::newfunc,
+        fields: [Py<PyAny>; 4],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let arguments = PyTuple::new(py, [PyTuple::new(py, fields)?])?;
+        // SAFETY: this is the constructor of `tuple`, called as the interpreter calls it for a subclass.
+        unsafe {
+            Bound::from_owned_ptr_or_err(py, tuple_new(self.class.as_ptr().cast(), arguments.as_ptr(), ptr::null_mut()))
+        }
+    }
+}
+
+/// A Python int.
+fn number(py: Python<'_>, value: u64) -> Py<PyAny> {
+    let Ok(number) = value.into_pyobject(py);
+    number.into_any().unbind()
+}
+
+/// The constructor of `tuple`, from the first version on whose tuples remember their hash.
+fn tuple_new(py: Python<'_>) -> Option<ffi::newfunc> {
+    if py.version_info() < (3, 14) {
+        return None;
+    }
+    // SAFETY: `tuple` is a type, and this slot of it holds a function of this signature.
+    unsafe {
+        let slot = ffi::PyType_GetSlot(&raw mut ffi::PyTuple_Type, ffi::Py_tp_new);
+        (!slot.is_null()).then(|| std::mem::transmute::<*mut std::ffi::c_void, ffi::newfunc>(slot))
+    }
+}
