@@ -6,8 +6,9 @@ import pkgutil
 import re
 from pathlib import Path
 
-import dataset_rt
 import pytest
+
+import dataset_rt
 
 ROOT = Path(__file__).parents[3]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])

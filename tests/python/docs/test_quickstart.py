@@ -1,6 +1,5 @@
 """Runs examples/quickstart.py as a user would, and looks at what it leaves behind."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "quickstart.py"
 
 
 def run(folder: Path, *arguments: str) -> str:
-    environment = os.environ | {"TMPDIR": str(folder / "tmp")}
+    environment = {"TMPDIR": str(folder / "tmp"), "PATH": "", "HOME": str(folder)}
     (folder / "tmp").mkdir()
     finished = subprocess.run(
         [sys.executable, str(EXAMPLE), *arguments],

@@ -4,10 +4,11 @@ import inspect
 import re
 from pathlib import Path
 
-import dataset_rt as drt
 import pytest
-from dataset_rt import api
 from pydantic import BaseModel
+
+import dataset_rt as drt
+from dataset_rt import api
 
 PAGE = (Path(__file__).parents[3] / "docs" / "python-api.md").read_text(encoding="utf-8")
 METHODS = [

@@ -1,0 +1,62 @@
+"""The native module: state and operations, without defaults and without names for results."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self, final
+
+from dataset_rt.config import ReaderConfig, WriterConfig
+from dataset_rt.metadata import ArrowStream
+from dataset_rt.protocols import CacheSource
+from dataset_rt.records import CachedSample
+
+__version__: str
+
+@final
+class Runtime:
+    """Owner of a fixed number of native threads."""
+
+    def __new__(cls, num_workers: int) -> Self: ...
+    @property
+    def num_workers(self) -> int: ...
+    @property
+    def closed(self) -> bool: ...
+    def check_open(self) -> None:
+        """Raise unless the runtime can be used."""
+    def write(self, sources: Sequence[CacheSource], base: str, config: WriterConfig) -> list[tuple[str, Path | str]]:
+        """Write each source below `base`; give its name, and the cache or the reason why there is none."""
+    def open(self, paths: Sequence[str], config: ReaderConfig) -> Dataset:
+        """Open caches as one dataset."""
+    def close(self) -> None:
+        """End the threads unless a dataset uses them."""
+
+@final
+class Dataset:
+    """Caches opened together, and the table over them."""
+
+    @property
+    def closed(self) -> bool: ...
+    def check_open(self) -> None:
+        """Raise unless the dataset can be used."""
+    def paths(self) -> list[Path]:
+        """Give the directories of the caches."""
+    def __len__(self) -> int: ...
+    def set_epoch_len(self, epoch_len: int) -> None:
+        """Set the length of future windows."""
+    def samples(self) -> SampleIterator:
+        """Begin the next window."""
+    def get_item(self, cache_id: int, sample_id: int) -> CachedSample:
+        """Read one sample by its identity."""
+    def table_version(self) -> int:
+        """Give a number that changes with every update of the table."""
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def update_metadata(self, table: ArrowStream) -> None:
+        """Replace the active table."""
+    def close(self) -> None:
+        """Let go of files and threads."""
+
+@final
+class SampleIterator:
+    """The samples of one window. Threads may share it: each sample goes to one of them."""
+
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> CachedSample: ...

@@ -1,0 +1,77 @@
+"""The metadata table as a Polars frame. The only module that imports polars, and only when a table is asked for."""
+
+import sys
+import threading
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from dataset_rt._native import Dataset
+
+
+class ArrowStream(Protocol):
+    """A table of any library that speaks the Arrow C stream interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Export as a stream of record batches."""
+        ...
+
+
+class FrameCache:
+    """The frame of the newest table seen.
+
+    Polars converts text and booleans when it imports them; that happens once for each table, and every caller gets a
+    frame that shares the converted buffers.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: tuple[int, pl.DataFrame] | None = None
+
+    def frame(self, native: "Dataset") -> "pl.DataFrame":
+        """Return the active table as a frame of the caller's own."""
+        import polars as pl
+
+        with self._lock:
+            # The table may be replaced between the two questions: keep only what belongs together.
+            while self._held is None or self._held[0] != native.table_version():
+                version = native.table_version()
+                self._held = (version, pl.DataFrame(native))
+            return self._held[1].clone()
+
+    def clear(self) -> None:
+        """Let go of the buffers."""
+        with self._lock:
+            self._held = None
+
+
+def arrow_stream(metadata: "pl.DataFrame | ArrowStream") -> ArrowStream:
+    """Check that a table can be handed to the native code, and say what to do where it cannot."""
+    # A value can only be a polars object if polars is loaded.
+    polars: Any = sys.modules.get("polars")
+    if polars is not None and isinstance(metadata, polars.LazyFrame):
+        raise TypeError("metadata must be a table, found a polars LazyFrame; call .collect() on it first")
+    if polars is not None and isinstance(metadata, polars.DataFrame):
+        foreign = [f"{name!r} ({dtype})" for name, dtype in metadata.schema.items() if not _is_arrow(dtype)]
+        if foreign:
+            raise ValueError(
+                f"metadata column {', '.join(foreign)} has a type that Arrow cannot carry; drop or cast it before the update"
+            )
+    elif not hasattr(type(metadata), "__arrow_c_stream__"):
+        raise TypeError(
+            "metadata must be a polars DataFrame or an object with __arrow_c_stream__ (pyarrow, pandas >= 2.2), "
+            f"found {type(metadata).__name__}"
+        )
+    return metadata
+
+
+def _is_arrow(dtype: Any) -> bool:
+    """Whether Arrow has a type for what polars calls `dtype`."""
+    import polars as pl
+
+    if isinstance(dtype, pl.Struct):
+        return all(_is_arrow(field.dtype) for field in dtype.fields)
+    if isinstance(dtype, (pl.List, pl.Array)):
+        return _is_arrow(dtype.inner)
+    return str(dtype.base_type()) not in {"Object", "Int128", "UInt128", "Unknown"}

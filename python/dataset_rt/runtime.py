@@ -1,0 +1,145 @@
+"""`DatasetRuntime`: checks arguments, calls the native runtime, wraps what it returns."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from dataset_rt._native import Runtime
+from dataset_rt.config import DEFAULT_WRITER_CONFIG, ReaderConfig, WriterConfig
+from dataset_rt.dataset import CachedDataset
+from dataset_rt.records import (
+    CacheSourcesDatasetError,
+    CacheSourcesDatasetResult,
+    CacheSourcesDatasetSuccess,
+    CacheWriteError,
+    CacheWriteResult,
+    CacheWriteSuccess,
+)
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from dataset_rt.protocols import CacheSource
+
+ConfigT = TypeVar("ConfigT", ReaderConfig, WriterConfig)
+
+
+class DatasetRuntime:
+    """A fixed number of native threads, and the operations that run on them.
+
+    One runtime serves a whole program. Datasets opened through it share its threads and keep them alive, also after
+    `close`. A runtime is a context manager.
+    """
+
+    __slots__ = ("__weakref__", "_native")
+
+    def __init__(self, *, num_workers: int) -> None:
+        self._native = Runtime(num_workers)
+
+    @property
+    def num_workers(self) -> int:
+        """Number of native threads."""
+        return self._native.num_workers
+
+    def write_cache(
+        self,
+        sources: "CacheSource | Sequence[CacheSource]",
+        path: str | Path,
+        *,
+        writer_config: WriterConfig = DEFAULT_WRITER_CONFIG,
+    ) -> list[CacheWriteResult]:
+        """Write each source as a new cache in the directory `path / source.name`.
+
+        Returns one result for each source, in the order of the sources. A source that fails leaves nothing behind and
+        does not disturb the others; an exception that is no `Exception`, such as `KeyboardInterrupt`, ends the call.
+        """
+        return self._write(_listed(sources), path, writer_config)
+
+    def cached_dataset(self, paths: Sequence[str | Path], *, reader_config: ReaderConfig) -> CachedDataset:
+        """Open caches as one dataset."""
+        config = _checked(reader_config, ReaderConfig, "reader_config")
+        if isinstance(paths, (str, bytes, bytearray)) or not isinstance(paths, Sequence):
+            raise TypeError(
+                f"paths must be a sequence of str or Path, found {type(paths).__name__}; put a single path into a list"
+            )
+        directories = [_path(path, f"paths[{position}]") for position, path in enumerate(paths)]
+        native = self._native.open(directories, config)
+        return CachedDataset._over(native, config)
+
+    def from_cache_sources(
+        self,
+        sources: "CacheSource | Sequence[CacheSource]",
+        path: str | Path,
+        *,
+        reader_config: ReaderConfig,
+        writer_config: WriterConfig = DEFAULT_WRITER_CONFIG,
+    ) -> CacheSourcesDatasetResult:
+        """Open the cache of each source under `path`, writing those that do not exist, as one dataset.
+
+        An existing cache is known by its name, and by the fingerprint where both the source and the cache have one.
+        """
+        _checked(reader_config, ReaderConfig, "reader_config")
+        results = self._write(_listed(sources), path, writer_config)
+        directories = [result.path for result in results if isinstance(result, CacheWriteSuccess)]
+        if not directories:
+            reason = "every source failed, see results" if results else "no source was given"
+            return CacheSourcesDatasetError(results, f"no cache to open: {reason}")
+        try:
+            dataset = self.cached_dataset(directories, reader_config=reader_config)
+        except (ValueError, OSError) as error:
+            return CacheSourcesDatasetError(results, str(error))
+        return CacheSourcesDatasetSuccess(dataset, results)
+
+    def _write(self, sources: list["CacheSource"], path: str | Path, config: WriterConfig) -> list[CacheWriteResult]:
+        config = _checked(config, WriterConfig, "writer_config")
+        outcomes = self._native.write(sources, _path(path, "path"), config)
+        return [
+            CacheWriteError(name, outcome) if isinstance(outcome, str) else CacheWriteSuccess(name, outcome)
+            for name, outcome in outcomes
+        ]
+
+    def close(self) -> None:
+        """Refuse further calls and end the threads, unless a dataset still needs them. Closing again does nothing."""
+        self._native.close()
+
+    def __enter__(self) -> Self:
+        self._native.check_open()
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: "TracebackType | None",
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"DatasetRuntime(num_workers={self.num_workers}{', closed' if self._native.closed else ''})"
+
+
+def _listed(sources: "CacheSource | Sequence[CacheSource]") -> list["CacheSource"]:
+    """One source or a sequence of them, as a list. What has a name is a source, even if it is also a sequence."""
+    single = hasattr(type(sources), "__iter__") and hasattr(sources, "name")
+    if not single and isinstance(sources, Sequence) and not isinstance(sources, (str, bytes, bytearray, memoryview)):
+        return list(sources)
+    if not single:
+        raise TypeError(
+            f"sources must be a cache source (an iterable with a name) or a sequence of them, found {type(sources).__name__}"
+        )
+    return [sources]  # type: ignore[list-item]  # mypy cannot see that a sequence has left above
+
+
+def _path(path: str | Path, argument: str) -> str:
+    if isinstance(path, (str, os.PathLike)):
+        text = os.fspath(path)
+        if isinstance(text, str):
+            return text
+    raise TypeError(f"{argument} must be str or Path, found {type(path).__name__}")
+
+
+def _checked(config: ConfigT, kind: type[ConfigT], argument: str) -> ConfigT:
+    if not isinstance(config, kind):
+        raise TypeError(f"{argument} must be a {kind.__name__}, found {type(config).__name__}")
+    return config
