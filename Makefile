@@ -25,7 +25,7 @@ help:
 	@echo 'make demo    build the release extension and run examples/quickstart.py'
 	@echo 'make test    everything that checks the project: Rust tests, doctests, Python tests'
 	@echo 'make lint    formatting, clippy, ruff, mypy, import contracts'
-	@echo 'make bench   the benchmarks behind docs/performance.md'
+	@echo 'make bench   the benchmarks under benches/'
 	@echo 'make docs    the manual and the reference of the Rust crate, into site/ and target/doc'
 	@echo 'make wheel   a release wheel, into dist/'
 

@@ -38,7 +38,13 @@ fn open_population(paths: &[PathBuf], config: ReaderConfig, file: &Path, rows: R
 }
 
 fn export(dataset: &Dataset, file: &Path, order: PopulationOrder) {
-    dataset.export_population(file, order, &mut PlainWaiter::default()).unwrap();
+    let all = 0..dataset.row_count().unwrap();
+    export_parts(dataset, file, order, std::slice::from_ref(&all));
+}
+
+fn export_parts(dataset: &Dataset, file: &Path, order: PopulationOrder, parts: &[Range<u64>]) {
+    let rows = dataset.export_population(file, order, parts, &mut PlainWaiter::default()).unwrap();
+    assert_eq!(rows, dataset.row_count().unwrap());
 }
 
 /// A weight that differs from row to row.
@@ -114,15 +120,25 @@ fn f07_an_ordered_reader_of_a_part_goes_round_in_it() {
 }
 
 #[test]
-fn f07_a_shuffled_reader_of_equal_weights_draws_like_a_dataset_of_its_rows() {
+fn f07_a_shuffled_reader_of_a_part_draws_like_a_dataset_of_its_rows() {
     let base = temp_dir();
     let paths = caches(base.path());
-    let dataset = open(&paths, config(true, 5));
-    let file = base.path().join("population");
-    export(&dataset, &file, PopulationOrder::WeightedTable);
-    keep(&dataset, &(10..52).collect::<Vec<_>>(), |_| 1.0);
-    let reader = open_population(&paths, config(true, 5), &file, 10..52).unwrap();
-    assert_eq!(pass(&reader, 500), pass(&dataset, 500));
+    let weights: [fn(usize) -> f64; 3] = [|_| 2.5, number, |row| if row < 52 { 0.5 } else { 3.0 }];
+    for (table, weight) in weights.into_iter().enumerate() {
+        for parts in [vec![], vec![0..10, 10..52, 5..52, 52..65]] {
+            let dataset = open(&paths, config(true, 5));
+            keep(&dataset, &(0..65).collect::<Vec<_>>(), weight);
+            let file = base.path().join(format!("{table}-{}", parts.len()));
+            export_parts(&dataset, &file, PopulationOrder::WeightedTable, &parts);
+            for part in [0..10, 10..52, 5..52, 52..65] {
+                let first = usize::try_from(part.start).unwrap();
+                let alone = open(&paths, config(true, 5));
+                keep(&alone, &part.clone().collect::<Vec<_>>(), |row| weight(first + row));
+                let reader = open_population(&paths, config(true, 5), &file, part.clone()).unwrap();
+                assert_eq!(pass(&reader, 500), pass(&alone, 500), "table {table}, {part:?} of {parts:?}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -166,6 +182,16 @@ fn f07_foreign_and_damaged_files_are_refused_or_fail_sample_by_sample() {
     let file = base.path().join("population");
     export(&dataset, &file, PopulationOrder::WeightedTable);
     let good = fs::read(&file).unwrap();
+    let impossible = Range { start: 59_u64, end: 61 };
+    let refused = dataset
+        .export_population(
+            &base.path().join("other"),
+            PopulationOrder::Table,
+            &[impossible],
+            &mut PlainWaiter::default(),
+        )
+        .unwrap_err();
+    assert!(refused.to_string().contains("expected rows among the 60"), "{refused}");
 
     let message = |paths: &[PathBuf], rows: Range<u64>| {
         open_population(paths, config(true, 5), &file, rows).map(|_| ()).unwrap_err().to_string()
@@ -181,7 +207,8 @@ fn f07_foreign_and_damaged_files_are_refused_or_fail_sample_by_sample() {
         fs::write(&file, bytes).unwrap();
         assert!(message(&paths, 0..60).contains(reason), "{reason}");
     }
-    let exists = dataset.export_population(&file, PopulationOrder::Table, &mut PlainWaiter::default()).unwrap_err();
+    let exists =
+        dataset.export_population(&file, PopulationOrder::Table, &[], &mut PlainWaiter::default()).unwrap_err();
     assert!(matches!(exists, Error::File { .. }), "{exists}");
 
     // Any byte may be wrong: samples may be wrong or fail then, but nothing else may happen.

@@ -3,10 +3,10 @@
 
 use dataset_rt::cancel::PlainWaiter;
 use dataset_rt::pool::{WorkerPool, run_all};
-use dataset_rt::sampling::{DrawStream, SharedSlice, WeightTable, one_by_one};
+use dataset_rt::sampling::{AliasTable, DrawStream, one_by_one};
 
 fn weighted(weights: &[f64], seed: u64) -> DrawStream {
-    DrawStream::weighted(SharedSlice::from(weights.to_vec()), seed, &mut one_by_one).unwrap()
+    DrawStream::weighted(weights, seed, &mut one_by_one).unwrap()
 }
 
 fn draws(stream: &DrawStream, start: u128, len: usize) -> Vec<u64> {
@@ -25,14 +25,14 @@ fn d06_the_number_of_threads_changes_nothing() {
         let mut run = |blocks: usize, work: &(dyn Fn(usize) -> dataset_rt::error::Result<()> + Sync)| {
             run_all(&pool, &mut waiter, blocks, &|block, _| work(block))
         };
-        let stream = DrawStream::weighted(weights.clone().into(), 5, &mut run).unwrap();
+        let stream = DrawStream::weighted(&weights, 5, &mut run).unwrap();
         assert_eq!(draws(&stream, 1 << 70, 1000), expected, "{threads} threads");
     }
 }
 
 #[test]
 fn d06_equal_weights_need_no_table() {
-    assert!(WeightTable::build(vec![0.3; 10].into(), &mut one_by_one).unwrap().is_none());
+    assert!(AliasTable::build(&[0.3; 10], &mut one_by_one).unwrap().is_none());
     let uniform = DrawStream::uniform(10, 9).unwrap();
     assert_eq!(draws(&weighted(&[0.3; 10], 9), 17, 100), draws(&uniform, 17, 100));
 }

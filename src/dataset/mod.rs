@@ -83,7 +83,8 @@ impl Dataset {
     ) -> Result<Self> {
         config.check()?;
         let caches = open_caches(paths, config.validate_cache, &pool, waiter)?;
-        let table = ActiveTable::exported(&MappedPopulation::open(population, caches.row_count())?, rows, &config)?;
+        let population = MappedPopulation::open(population, caches.row_count())?;
+        let table = ActiveTable::exported(&population, &rows, &config, &pool, waiter)?;
         Self::over(caches, table, config, pool)
     }
 
@@ -234,14 +235,22 @@ impl Dataset {
     }
 
     /// Writes what readers need in order to draw from the active table to the new file `path`, for
-    /// [`open_population`](Self::open_population).
+    /// [`open_population`](Self::open_population), and returns the number of rows. `parts` are the rows that readers
+    /// will draw from by weight; a reader of other rows makes a table of its own.
     ///
     /// # Errors
-    /// [`Error::File`] when the file exists or cannot be written, [`Error::Interrupted`] from `waiter`; then what was
-    /// written stays behind. Else as [`epoch_len`](Self::epoch_len).
-    pub fn export_population(&self, path: &Path, order: PopulationOrder, waiter: &mut dyn Waiter) -> Result<()> {
+    /// [`Error::InvalidValue`] for parts without rows or with rows there are not, [`Error::File`] when the file exists
+    /// or cannot be written, [`Error::Interrupted`] from `waiter`; then what was written stays behind. Else as
+    /// [`epoch_len`](Self::epoch_len).
+    pub fn export_population(
+        &self,
+        path: &Path,
+        order: PopulationOrder,
+        parts: &[Range<u64>],
+        waiter: &mut dyn Waiter,
+    ) -> Result<u64> {
         let (caches, pool, table) = self.snapshot()?;
-        population::export(&table, &caches, path, order, &pool, waiter)
+        population::export(&table, &caches, path, order, parts, &pool, waiter)
     }
 
     /// One word for identities and weights of all rows of the active table, in their order.

@@ -59,26 +59,20 @@ impl ActiveTable {
     }
 
     /// Some rows of an exported table.
-    pub(super) fn exported(population: &MappedPopulation, rows: Range<u64>, config: &ReaderConfig) -> Result<Self> {
-        if rows.is_empty() || rows.end > population.rows() {
-            return Err(Error::InvalidValue(format!(
-                "expected rows among the {} of the population, found {} to {}",
-                population.rows(),
-                rows.start,
-                rows.end
-            )));
-        }
-        let count = rows.end - rows.start;
-        let samples = population.samples(&rows);
+    pub(super) fn exported(
+        population: &MappedPopulation,
+        rows: &Range<u64>,
+        config: &ReaderConfig,
+        pool: &WorkerPool,
+        waiter: &mut dyn Waiter,
+    ) -> Result<Self> {
+        check_rows(rows, population.rows())?;
         let draws = if config.shuffle {
-            match population.table()? {
-                None => DrawStream::uniform(count, config.seed),
-                Some(table) => DrawStream::weighted_part(table, rows, config.seed),
-            }
+            population.draws(rows, config.seed, pool, waiter)
         } else {
-            DrawStream::cyclic(count)
+            DrawStream::cyclic(rows.end - rows.start)
         };
-        Ok(Self { rows: samples, draws: draws?, metadata: None })
+        Ok(Self { rows: population.samples(rows), draws: draws?, metadata: None })
     }
 
     /// From rows to samples.
@@ -122,6 +116,17 @@ impl ActiveTable {
         // Whoever comes second takes what is there.
         Ok(Arc::clone(slot.get_or_init(|| made)))
     }
+}
+
+/// Whether `part` is some of `rows` rows.
+pub(super) fn check_rows(part: &Range<u64>, rows: u64) -> Result<()> {
+    if !part.is_empty() && part.end <= rows {
+        return Ok(());
+    }
+    Err(Error::InvalidValue(format!(
+        "expected rows among the {rows} of the population, found {} to {}",
+        part.start, part.end
+    )))
 }
 
 fn look_up<T: Copy + Into<u64>>(samples: &[T], rows: &mut [u64]) {

@@ -17,7 +17,8 @@ pub(super) const CONTINUATION: [u8; 4] = [0xff; 4];
 /// What begins at a multiple of this many bytes: message bodies and the buffers in them.
 pub(super) const ALIGNMENT: u64 = 64;
 
-/// Where the bytes of a column lie in the file. The ranges are inside the file and long enough for all rows.
+/// Where the bytes of a column lie in the file. The ranges are inside the file and, but for text,
+/// exactly as long as the rows need.
 #[derive(Debug)]
 pub(super) enum RawColumn {
     Bool(Range<usize>),
@@ -168,26 +169,32 @@ fn columns(
         if node.null_count() != 0 {
             return Err(fault("has nulls"));
         }
-        let mut buffer = |needed: Option<usize>| {
+        let mut buffer = || {
             let buffer = buffers.next()?;
             let start = body.start.checked_add(usize::try_from(buffer.offset()).ok()?)?;
             let end = start.checked_add(usize::try_from(buffer.length()).ok()?)?;
-            (end <= body.end && end - start >= needed?).then_some(start..end)
+            (end <= body.end).then_some(start..end)
         };
-        let column = buffer(Some(0)).and_then(|_validity| {
+        // Without rows the first offset may be missing too.
+        let ends = if rows == 0 { Some(0) } else { rows.checked_add(1) };
+        let column = buffer().and_then(|_validity| {
             Some(match kind {
-                Kind::Bool => RawColumn::Bool(buffer(Some(rows.div_ceil(8)))?),
-                Kind::Int => RawColumn::Int(buffer(rows.checked_mul(8))?),
-                Kind::Float => RawColumn::Float(buffer(rows.checked_mul(8))?),
-                Kind::String => {
-                    // Without rows the first offset may be missing too.
-                    let ends = if rows == 0 { Some(0) } else { rows.checked_add(1) };
-                    let offsets = buffer(ends.and_then(|ends| ends.checked_mul(4)))?;
-                    RawColumn::String { offsets, text: buffer(Some(0))? }
-                }
+                Kind::Bool => RawColumn::Bool(shortened(buffer()?, Some(rows.div_ceil(8)))?),
+                Kind::Int => RawColumn::Int(shortened(buffer()?, rows.checked_mul(8))?),
+                Kind::Float => RawColumn::Float(shortened(buffer()?, rows.checked_mul(8))?),
+                Kind::String => RawColumn::String {
+                    offsets: shortened(buffer()?, ends.and_then(|ends| ends.checked_mul(4)))?,
+                    text: buffer()?,
+                },
             })
         });
         columns.push(column.ok_or_else(|| fault("has a buffer that is missing, outside its batch or too short"))?);
     }
     Ok(columns)
+}
+
+/// The part of a buffer that its rows need, where it is long enough: readers of Arrow arrays insist on whole numbers.
+fn shortened(buffer: Range<usize>, needed: Option<usize>) -> Option<Range<usize>> {
+    let end = buffer.start.checked_add(needed?)?;
+    (end <= buffer.end).then_some(buffer.start..end)
 }

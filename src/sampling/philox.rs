@@ -66,23 +66,9 @@ pub(super) fn below(word: u64, bound: u64) -> Option<u64> {
     if low < bound && low < bound.wrapping_neg() % bound { None } else { Some(high) }
 }
 
-/// The same from two words: one in 2^128 / `bound` is refused, so it never happens in practice, whatever the bound.
-#[inline]
-pub(super) fn below_wide(high_word: u64, low_word: u64, bound: u64) -> Option<u64> {
-    let (rest, carry) = wide_product(low_word, bound);
-    let product = u128::from(high_word) * u128::from(bound) + u128::from(carry);
-    let (middle, high) = halves(product);
-    // The fraction is `middle`, `rest`; a refused one is below 2^128 mod bound.
-    if middle == 0 && u128::from(rest) < u128::from(bound).wrapping_neg() % u128::from(bound) {
-        None
-    } else {
-        Some(high)
-    }
-}
-
 /// The product as (low, high).
 #[inline]
-fn wide_product(left: u64, right: u64) -> (u64, u64) {
+pub(super) fn wide_product(left: u64, right: u64) -> (u64, u64) {
     halves(u128::from(left) * u128::from(right))
 }
 

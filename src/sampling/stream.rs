@@ -1,11 +1,10 @@
 //! Draw streams, and the cursor that hands out windows of one.
 
 use std::num::NonZeroU64;
-use std::ops::Range;
 use std::sync::Arc;
 
-use super::philox::{Purpose, Words, below, below_wide};
-use super::{RunBlocks, SharedSlice, WeightTable};
+use super::philox::{Purpose, Words, below};
+use super::{AliasTable, RunBlocks};
 use crate::error::{Error, Result};
 
 /// An endless sequence of row numbers. What stands at a position depends on nothing but the stream and the position,
@@ -20,17 +19,7 @@ enum Kind {
     /// Every row with the same probability.
     Uniform { rows: NonZeroU64, words: Words },
     /// Every row in proportion to its weight.
-    Weighted { table: Arc<WeightTable>, part: Part, words: Words },
-}
-
-/// Consecutive rows of a table of weights.
-#[derive(Debug, Clone, Copy)]
-struct Part {
-    first_row: u64,
-    rows: u64,
-    /// Where on the line of weights they lie.
-    start: u64,
-    length: u64,
+    Weighted { table: Arc<AliasTable>, words: Words },
 }
 
 impl DrawStream {
@@ -53,32 +42,19 @@ impl DrawStream {
     /// Rows in proportion to `weights`, with replacement; the [`uniform`](Self::uniform) stream if all are equal.
     ///
     /// # Errors
-    /// As [`WeightTable::build`].
-    pub fn weighted(weights: SharedSlice<f64>, seed: u64, run: &mut RunBlocks<'_>) -> Result<Self> {
-        let rows = weights.as_slice().len() as u64;
-        match WeightTable::build(weights, run)? {
+    /// As [`AliasTable::build`].
+    pub fn weighted(weights: &[f64], seed: u64, run: &mut RunBlocks<'_>) -> Result<Self> {
+        let rows = weights.len() as u64;
+        match AliasTable::build(weights, run)? {
             None => Self::uniform(rows, seed),
-            Some(table) => Self::weighted_part(Arc::new(table), 0..rows, seed),
+            Some(table) => Ok(Self::from_table(Arc::new(table), seed)),
         }
     }
 
-    /// The rows `rows` of `table` in proportion to their weights, numbered from 0.
-    ///
-    /// # Errors
-    /// [`Error::InvalidValue`] without rows, or if the table has fewer.
-    pub fn weighted_part(table: Arc<WeightTable>, rows: Range<u64>, seed: u64) -> Result<Self> {
-        let count = rows.end.saturating_sub(rows.start);
-        let (start, length) = table.stretch(rows.clone());
-        if count == 0 || rows.end > table.rows() || length == 0 {
-            return Err(Error::InvalidValue(format!(
-                "expected rows among the {} of the table, found {} to {}",
-                table.rows(),
-                rows.start,
-                rows.end
-            )));
-        }
-        let part = Part { first_row: rows.start, rows: count, start, length };
-        Ok(Self(Kind::Weighted { table, part, words: Words::new(seed, Purpose::Weighted) }))
+    /// Rows in proportion to the weights from which `table` was made.
+    #[must_use]
+    pub fn from_table(table: Arc<AliasTable>, seed: u64) -> Self {
+        Self(Kind::Weighted { table, words: Words::new(seed, Purpose::Weighted) })
     }
 
     /// How many rows there are to draw from.
@@ -86,13 +62,13 @@ impl DrawStream {
     pub fn rows(&self) -> u64 {
         match &self.0 {
             Kind::Cyclic { rows } | Kind::Uniform { rows, .. } => rows.get(),
-            Kind::Weighted { part, .. } => part.rows,
+            Kind::Weighted { table, .. } => table.rows(),
         }
     }
 
     /// The table of a weighted stream.
     #[must_use]
-    pub fn table(&self) -> Option<&WeightTable> {
+    pub fn table(&self) -> Option<&AliasTable> {
         match &self.0 {
             Kind::Weighted { table, .. } => Some(table),
             Kind::Cyclic { .. } | Kind::Uniform { .. } => None,
@@ -113,19 +89,11 @@ impl DrawStream {
     pub fn draws(&self, start: u128, out: &mut [u64]) {
         match &self.0 {
             Kind::Cyclic { rows } => fill_cyclic(*rows, start, out),
-            Kind::Uniform { rows, words } => {
-                fill(*words, start, out, |words| words, |word| below(word, rows.get()));
-            }
-            Kind::Weighted { table, part, words } => {
-                let number = |(high, low)| below_wide(high, low, part.length);
-                fill(*words, start, out, |[a, b, c, d]| [(a, b), (c, d)], number);
-                for position in &mut *out {
-                    *position = position.saturating_add(part.start);
-                }
-                table.rows_at(out);
-                for row in out {
-                    *row = row.saturating_sub(part.first_row);
-                }
+            Kind::Uniform { rows, words } => fill(*words, start, out, |word| below(word, rows.get())),
+            Kind::Weighted { table, words } => {
+                let rows = table.rows();
+                fill(*words, start, out, |word| below(word, rows).and(Some(word)));
+                table.rows_for(out);
             }
         }
     }
@@ -144,32 +112,42 @@ fn fill_cyclic(rows: NonZeroU64, start: u128, out: &mut [u64]) {
     }
 }
 
-/// Fills `out` with numbers made by `number` from pieces of random blocks, `N` pieces a block.
+/// Words of a block, one for each draw.
+const BLOCK_WORDS: u8 = 4;
+
+/// Fills `out` with what `number` makes of the words at `start`, `start + 1`, …; a word for which it makes nothing is
+/// replaced by that of the next attempt.
 #[inline]
-fn fill<const N: usize, P: Copy>(
-    words: Words,
-    start: u128,
-    out: &mut [u64],
-    pieces: impl Fn([u64; 4]) -> [P; N],
-    number: impl Fn(P) -> Option<u64>,
-) {
-    let mut block = start / N as u128;
-    let mut skip = usize::try_from(start % N as u128).unwrap_or(0);
-    let mut rest = out;
-    while !rest.is_empty() {
-        let (now, later) = rest.split_at_mut(rest.len().min(N - skip));
-        let first_attempt = pieces(words.block(block, 0));
-        for (offset, (slot, piece)) in now.iter_mut().zip(first_attempt.into_iter().skip(skip)).enumerate() {
-            let piece_number = skip + offset;
-            let retry = |attempt| {
-                let piece = pieces(words.block(block, attempt)).into_iter().nth(piece_number);
-                piece.and_then(&number)
-            };
-            // Each attempt succeeds with a probability of more than one half.
-            *slot = number(piece).or_else(|| (1..).find_map(retry)).unwrap_or(0);
+fn fill(words: Words, start: u128, out: &mut [u64], number: impl Fn(u64) -> Option<u64>) {
+    let head = usize::try_from(start.wrapping_neg() % u128::from(BLOCK_WORDS)).unwrap_or(0).min(out.len());
+    let (head, rest) = out.split_at_mut(head);
+    let (blocks, tail) = rest.as_chunks_mut::<{ BLOCK_WORDS as usize }>();
+    let block_count = blocks.len() as u128;
+
+    let first_word = usize::try_from(start % u128::from(BLOCK_WORDS)).unwrap_or(0);
+    fill_part(words, start / u128::from(BLOCK_WORDS), first_word, head, &number);
+    let first_block = start.div_ceil(u128::from(BLOCK_WORDS));
+    for (block, slots) in (first_block..).zip(blocks) {
+        let drawn = words.block(block, 0).map(&number);
+        if let [Some(a), Some(b), Some(c), Some(d)] = drawn {
+            *slots = [a, b, c, d];
+        } else {
+            fill_part(words, block, 0, slots, &number);
         }
-        (rest, skip) = (later, 0);
-        block = block.wrapping_add(1);
+    }
+    fill_part(words, first_block + block_count, 0, tail, &number);
+}
+
+/// Fills `out` from the words of one block, beginning with `first_word`.
+fn fill_part(words: Words, block: u128, first_word: usize, out: &mut [u64], number: &impl Fn(u64) -> Option<u64>) {
+    if out.is_empty() {
+        return;
+    }
+    let first_attempt = words.block(block, 0);
+    for ((word_number, word), slot) in first_attempt.into_iter().enumerate().skip(first_word).zip(out) {
+        let retry = |attempt| words.block(block, attempt).get(word_number).copied().and_then(number);
+        // Each attempt succeeds with a probability of more than one half.
+        *slot = number(word).or_else(|| (1..).find_map(retry)).unwrap_or(0);
     }
 }
 

@@ -1,20 +1,21 @@
 //! From an active table to the file of its population.
 
+use std::ops::Range;
 use std::path::Path;
 
 use arrow_array::Float64Array;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::Float64Type;
 
-use super::file::{self, Samples};
+use super::file::{self, Samples, index};
 use super::order::shuffled;
 use crate::cancel::Waiter;
 use crate::dataset::metadata::{Metadata, WEIGHT};
-use crate::dataset::table::{ActiveTable, RowMap};
+use crate::dataset::table::{ActiveTable, RowMap, check_rows};
 use crate::error::Result;
 use crate::pool::{WorkerPool, run_all};
 use crate::reader::CacheSet;
-use crate::sampling::WeightTable;
+use crate::sampling::AliasTable;
 
 /// How the readers of a population go through it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,16 +28,19 @@ pub enum PopulationOrder {
     WeightedShuffled(u64),
 }
 
-/// Writes the population of `table` to the new file `path`.
+/// Writes the population of `table` to the new file `path`, with tables for `parts` of its rows, and returns the number
+/// of rows.
 pub(in crate::dataset) fn export(
     table: &ActiveTable,
     caches: &CacheSet,
     path: &Path,
     order: PopulationOrder,
+    parts: &[Range<u64>],
     pool: &WorkerPool,
     waiter: &mut dyn Waiter,
-) -> Result<()> {
+) -> Result<u64> {
     let rows = table.len();
+    parts.iter().try_for_each(|part| check_rows(part, rows))?;
     let order_of_rows = match order {
         PopulationOrder::WeightedShuffled(seed) => Some(shuffled(rows, seed, pool, waiter)?),
         PopulationOrder::Table | PopulationOrder::WeightedTable => None,
@@ -46,15 +50,18 @@ pub(in crate::dataset) fn export(
         (PopulationOrder::Table, _) | (_, None) => None,
         (_, Some(metadata)) => Some(weights(metadata, order_of_rows)),
     };
-    let weights = match weights {
-        None => None,
-        Some(weights) => WeightTable::build(weights.into(), &mut |blocks, work| {
+    let weights = weights.filter(|weights| weights.windows(2).any(|pair| pair.first() != pair.last()));
+    let mut tables = Vec::new();
+    for part in if weights.is_some() { parts } else { &[] } {
+        let weights = weights.as_deref().and_then(|weights| weights.get(index(part.start)..index(part.end)));
+        let table = AliasTable::build(weights.unwrap_or_default(), &mut |blocks, work| {
             run_all(pool, waiter, blocks, &|block, cancel| {
                 cancel.check()?;
                 work(block)
             })
-        })?,
-    };
+        })?;
+        tables.push((part.clone(), table));
+    }
     let row_at = |place: usize| match order_of_rows {
         None => Some(place),
         Some(order) => order.get(place).and_then(|row| usize::try_from(*row).ok()),
@@ -65,8 +72,9 @@ pub(in crate::dataset) fn export(
         _ => Samples::Listed(&sample),
     };
     run_all(pool, waiter, 1, &|_, cancel| {
-        file::write(path, rows, caches.row_count(), &samples, weights.as_ref(), cancel)
-    })
+        file::write(path, rows, caches.row_count(), &samples, weights.as_deref(), &tables, cancel)
+    })?;
+    Ok(rows)
 }
 
 /// The weights of all rows in one piece.

@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 use arrow_buffer::{ArrowNativeType, Buffer, ScalarBuffer};
 
-use crate::cancel::CancelToken;
+use crate::cancel::{CancelToken, Waiter};
 use crate::dataset::table::RowMap;
 use crate::error::{Error, Result};
 use crate::fs::create_new;
 use crate::mapped::MappedFile;
-use crate::sampling::{SharedSlice, WeightParts, WeightTable};
+use crate::pool::{WorkerPool, run_all};
+use crate::sampling::{AliasTable, DrawStream, SharedSlice};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"DRTPOPU1");
 /// Whole numbers in the header, the last ones unused.
@@ -31,36 +32,40 @@ struct Header {
     samples: u64,
     /// Bytes of each row's sample number; 0 if rows are all samples in order.
     sample_bytes: u64,
-    /// Entries of the guide; 0 without weights.
-    guide: u64,
-    bucket_shift: u64,
-    scale: u64,
-    total: u64,
+    /// 1 if rows have different weights.
+    weighted: u64,
+    /// Parts of the rows that have tables.
+    parts: u64,
+    /// Cells of all these tables.
+    cells: u64,
 }
+
+/// Words for each part: its first row, the one behind its last, and the capacity of its cells, 0 if it has no table
+/// because its weights are equal.
+const PART_WORDS: usize = 3;
 
 impl Header {
     fn words(self) -> [u64; HEADER_WORDS] {
-        let Self { rows, samples, sample_bytes, guide, bucket_shift, scale, total } = self;
-        [MAGIC, rows, samples, sample_bytes, guide, bucket_shift, scale, total, 0, 0, 0, 0, 0, 0, 0, 0]
+        let Self { rows, samples, sample_bytes, weighted, parts, cells } = self;
+        [MAGIC, rows, samples, sample_bytes, weighted, parts, cells, 0, 0, 0, 0, 0, 0, 0, 0, 0]
     }
 
     fn from_words(words: &[u64]) -> Option<Self> {
         match *words {
-            [MAGIC, rows, samples, sample_bytes @ (0 | 4 | 8), guide, bucket_shift, scale, total, ..] => {
-                Some(Self { rows, samples, sample_bytes, guide, bucket_shift, scale, total })
+            [MAGIC, rows, samples, sample_bytes @ (0 | 4 | 8), weighted @ (0 | 1), parts, cells, ..] => {
+                Some(Self { rows, samples, sample_bytes, weighted, parts, cells })
             }
             _ => None,
         }
     }
 
-    /// Where the slices of samples, weights, starts and the guide lie, and the length of the file.
+    /// Where the slices of samples, weights, parts and cells lie, and the length of the file.
     fn places(self) -> Option<([Range<usize>; 4], usize)> {
-        let weighted = u64::from(self.guide > 0);
         let lengths = [
             self.rows.checked_mul(self.sample_bytes)?,
-            self.rows.checked_mul(8 * weighted)?,
-            self.rows.div_ceil(8).checked_mul(8 * weighted)?,
-            self.guide.checked_mul(4)?,
+            self.rows.checked_mul(8 * self.weighted)?,
+            self.parts.checked_mul(8 * PART_WORDS as u64)?,
+            self.cells.checked_mul(8)?,
         ];
         let mut end = HEADER_WORDS * 8;
         let mut places = [const { 0..0 }; 4];
@@ -81,18 +86,17 @@ pub(super) enum Samples<'a> {
     Listed(&'a (dyn Fn(usize) -> Option<u64> + Sync)),
 }
 
-/// Writes a population to the new file `path`.
+/// Writes a population to the new file `path`. Without `weights` all are equal.
 pub(super) fn write(
     path: &Path,
     rows: u64,
     all_samples: u64,
     samples: &Samples<'_>,
-    table: Option<&WeightTable>,
+    weights: Option<&[f64]>,
+    tables: &[(Range<u64>, Option<AliasTable>)],
     cancel: &CancelToken,
 ) -> Result<()> {
     let narrow = u32::try_from(all_samples).is_ok();
-    let parts = table.map(WeightTable::parts);
-    let parts = parts.as_ref();
     let header = Header {
         rows,
         samples: all_samples,
@@ -100,10 +104,9 @@ pub(super) fn write(
             Samples::InOrder => 0,
             Samples::Listed(_) => 4 + 4 * u64::from(!narrow),
         },
-        guide: parts.map_or(0, |parts| parts.guide.as_slice().len() as u64),
-        bucket_shift: parts.map_or(0, |parts| u64::from(parts.bucket_shift)),
-        scale: parts.map_or(0, |parts| u64::from(parts.scale.cast_unsigned())),
-        total: parts.map_or(0, |parts| parts.total),
+        weighted: u64::from(weights.is_some()),
+        parts: tables.len() as u64,
+        cells: tables.iter().filter_map(|(_, table)| Some(table.as_ref()?.rows())).sum(),
     };
     let mut out = Out { file: BufWriter::with_capacity(PIECE, create_new(path)?), path, written: 0, cancel };
     out.slice(&header.words(), u64::to_le_bytes)?;
@@ -113,11 +116,11 @@ pub(super) fn write(
         let narrow_sample = |row| u32::try_from(sample(row)).unwrap_or(u32::MAX).to_le_bytes();
         if narrow { out.all(0..rows, narrow_sample)? } else { out.all(0..rows, |row| sample(row).to_le_bytes())? }
     }
-    if let Some(parts) = parts {
-        out.slice(parts.weights.as_slice(), f64::to_le_bytes)?;
-        out.slice(parts.starts.as_slice(), u64::to_le_bytes)?;
-        out.slice(parts.guide.as_slice(), u32::to_le_bytes)?;
-    }
+    out.slice(weights.unwrap_or_default(), f64::to_le_bytes)?;
+    let capacity = |table: &Option<AliasTable>| table.as_ref().map_or(0, AliasTable::capacity);
+    out.all(tables.iter().flat_map(|(part, table)| [part.start, part.end, capacity(table)]), u64::to_le_bytes)?;
+    let cells = tables.iter().filter_map(|(_, table)| Some(table.as_ref()?.cells().as_slice()));
+    out.all(cells.flatten().copied(), u64::to_le_bytes)?;
     out.file.flush().map_err(|error| Error::file("write", path, error))
 }
 
@@ -133,13 +136,13 @@ impl Out<'_> {
         self.all(slice.iter().copied(), bytes)
     }
 
-    /// Writes numbers, beginning on a line of their own.
-    fn all<T, const N: usize>(
-        &mut self,
-        mut numbers: impl Iterator<Item = T>,
-        bytes: impl Fn(T) -> [u8; N],
-    ) -> Result<()> {
-        let mut piece = vec![0; self.written.next_multiple_of(LINE) - self.written];
+    /// Writes numbers, if there are any, beginning on a line of their own.
+    fn all<T, const N: usize>(&mut self, numbers: impl Iterator<Item = T>, bytes: impl Fn(T) -> [u8; N]) -> Result<()> {
+        let mut numbers = numbers.peekable();
+        let mut piece = Vec::new();
+        if numbers.peek().is_some() {
+            piece.resize(self.written.next_multiple_of(LINE) - self.written, 0);
+        }
         loop {
             piece.extend(numbers.by_ref().take(PIECE / N).flat_map(&bytes));
             if piece.is_empty() {
@@ -200,7 +203,6 @@ impl MappedPopulation {
     /// The samples of some rows, which there must be.
     pub(in crate::dataset) fn samples(&self, rows: &Range<u64>) -> RowMap {
         let [samples, ..] = &self.places;
-        let index = |row: u64| usize::try_from(row).unwrap_or(usize::MAX);
         let (first, len) = (index(rows.start), index(rows.end - rows.start));
         match self.header.sample_bytes {
             0 => RowMap::From(rows.start),
@@ -209,23 +211,51 @@ impl MappedPopulation {
         }
     }
 
-    /// The table of weights; `None` if all are equal.
-    pub(in crate::dataset) fn table(&self) -> Result<Option<Arc<WeightTable>>> {
-        if self.header.guide == 0 {
-            return Ok(None);
+    /// The stream of draws from some rows, which there must be.
+    ///
+    /// # Errors
+    /// As [`DrawStream::weighted`].
+    pub(in crate::dataset) fn draws(
+        &self,
+        rows: &Range<u64>,
+        seed: u64,
+        pool: &WorkerPool,
+        waiter: &mut dyn Waiter,
+    ) -> Result<DrawStream> {
+        let [_, weights, parts, cells] = &self.places;
+        if self.header.weighted == 0 {
+            return DrawStream::uniform(rows.end - rows.start, seed);
         }
-        let [_, weights, starts, guide] = &self.places;
-        let small = |word: u64| u32::try_from(word).unwrap_or(u32::MAX);
-        let table = WeightTable::from_parts(WeightParts {
-            weights: SharedSlice::new(numbers::<f64>(&self.file, weights)),
-            starts: SharedSlice::new(numbers::<u64>(&self.file, starts)),
-            guide: SharedSlice::new(numbers::<u32>(&self.file, guide)),
-            bucket_shift: small(self.header.bucket_shift),
-            total: self.header.total,
-            scale: small(self.header.scale).cast_signed(),
-        })?;
-        Ok(Some(Arc::new(table)))
+        let mut first_cell = 0_usize;
+        for part in numbers::<u64>(&self.file, parts).chunks_exact(PART_WORDS) {
+            let [start, end, capacity] = *part else { continue };
+            let part_cells = if capacity == 0 { 0 } else { index(end.saturating_sub(start)) };
+            if *rows == (start..end) {
+                if capacity == 0 {
+                    return DrawStream::uniform(end - start, seed);
+                }
+                let cells = numbers::<u64>(&self.file, cells);
+                if first_cell.checked_add(part_cells).is_none_or(|end| end > cells.len()) {
+                    return Err(Error::InvalidValue("expected a table for each part, found fewer cells".to_owned()));
+                }
+                let table = AliasTable::from_parts(SharedSlice::new(cells.slice(first_cell, part_cells)), capacity)?;
+                return Ok(DrawStream::from_table(Arc::new(table), seed));
+            }
+            first_cell = first_cell.saturating_add(part_cells);
+        }
+        let weights = numbers::<f64>(&self.file, weights).slice(index(rows.start), index(rows.end - rows.start));
+        DrawStream::weighted(&weights, seed, &mut |blocks, work| {
+            run_all(pool, waiter, blocks, &|block, cancel| {
+                cancel.check()?;
+                work(block)
+            })
+        })
     }
+}
+
+/// As a place in memory; too large a number is none.
+pub(super) fn index(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// Numbers of the file, which is little endian as everything here is.

@@ -66,7 +66,7 @@ pub(super) fn build(
     let rows = rows::row_map(&work, caches, &cache_ids, &sample_ids, waiter)?;
     let (weights, all_weights) = weights::shared(weights);
     let draws = if config.shuffle {
-        DrawStream::weighted(all_weights, config.seed, &mut |blocks, block_work| {
+        DrawStream::weighted(&all_weights, config.seed, &mut |blocks, block_work| {
             run_all(pool, waiter, blocks, &|block, cancel| {
                 cancel.check()?;
                 block_work(block)

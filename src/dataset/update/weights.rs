@@ -8,7 +8,6 @@ use crate::cancel::Waiter;
 use crate::dataset::metadata::WEIGHT;
 use crate::error::{Error, Result};
 use crate::pool::map_blocks;
-use crate::sampling::SharedSlice;
 
 /// Every weight is positive and finite, and so is their sum.
 pub(super) fn check(work: &Work<'_>, weights: &[Float64Array], waiter: &mut dyn Waiter) -> Result<()> {
@@ -44,10 +43,10 @@ fn not_a_weight(row: usize, weight: f64) -> Error {
 }
 
 /// The weights of each batch, and those of all batches in one piece, which they share.
-pub(super) fn shared(weights: Vec<Float64Array>) -> (Vec<Float64Array>, SharedSlice<f64>) {
+pub(super) fn shared(weights: Vec<Float64Array>) -> (Vec<Float64Array>, ScalarBuffer<f64>) {
     if let [only] = weights.as_slice() {
         let whole = only.values().clone();
-        return (weights, SharedSlice::new(whole));
+        return (weights, whole);
     }
     let mut whole = Vec::with_capacity(weights.iter().map(|part| part.values().len()).sum());
     for part in &weights {
@@ -61,5 +60,5 @@ pub(super) fn shared(weights: Vec<Float64Array>) -> (Vec<Float64Array>, SharedSl
         first += len;
         Float64Array::new(values, None)
     });
-    (parts.collect(), SharedSlice::new(whole))
+    (parts.collect(), whole)
 }

@@ -1,5 +1,6 @@
 """Runs examples/quickstart.py as a user would, and looks at what it leaves behind."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "quickstart.py"
 
 
 def run(folder: Path, *arguments: str) -> str:
-    environment = {"TMPDIR": str(folder / "tmp"), "PATH": "", "HOME": str(folder)}
+    environment = os.environ | {"TMPDIR": str(folder / "tmp")}
     (folder / "tmp").mkdir()
     finished = subprocess.run(
         [sys.executable, str(EXAMPLE), *arguments],
