@@ -1,6 +1,6 @@
 //! A whole cache through the front door, by payload size and number of native threads; in memory, so that the disk is
 //! no part of the figure.
-#![expect(clippy::unwrap_used, missing_docs, reason = "a benchmark that fails may panic")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a benchmark that fails may panic")]
 
 use std::hint::black_box;
 use std::path::Path;

@@ -46,6 +46,7 @@ pub mod progress;
 pub mod reader;
 pub mod runtime;
 pub mod sampling;
+pub mod terminal;
 pub mod value;
 pub mod writer;
 

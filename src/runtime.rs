@@ -7,11 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::cancel::Waiter;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::fs;
 use crate::pool::{ForkStamp, WorkerPool};
 use crate::progress::ProgressSink;
 use crate::reader::ReaderConfig;
-use crate::writer::{Existing, Source, WriteOutcome, WriterConfig, write_sources};
+use crate::writer::{Refuse, Reuse, Source, WriteOutcome, WriterConfig, write_sources};
 
 /// Owns a fixed number of worker threads that all operations share.
 ///
@@ -89,7 +88,7 @@ impl Runtime {
         progress: &mut dyn ProgressSink,
     ) -> Result<Vec<WriteOutcome>> {
         let pool = self.pool()?;
-        write_sources(&pool, sources, base, config, &mut RefuseExisting, waiter, progress)
+        write_sources(&pool, sources, base, config, &mut Refuse, waiter, progress)
     }
 
     /// Opens the caches in `paths` as one dataset, which keeps the threads alive by itself.
@@ -115,6 +114,40 @@ impl Runtime {
         Dataset::open_population(paths, config, population, rows, self.pool()?, waiter)
     }
 
+    /// Opens one cache for each source below `base` as one dataset: complete caches are used as they are, the others
+    /// are written first.
+    ///
+    /// A source whose cache exists with another fingerprint, or whose place is taken by something that is no complete
+    /// cache, has an error for its outcome.
+    ///
+    /// # Errors
+    /// What concerns the whole call, as for [`write`](Self::write).
+    pub fn from_sources(
+        &self,
+        sources: &mut [&mut dyn Source],
+        base: &Path,
+        writer_config: &WriterConfig,
+        reader_config: ReaderConfig,
+        waiter: &mut dyn Waiter,
+        progress: &mut dyn ProgressSink,
+    ) -> Result<SourcesDataset> {
+        reader_config.check()?;
+        let pool = self.pool()?;
+        let mut existing = Reuse { pool: &pool, validate: writer_config.validate_cache };
+        let outcomes = write_sources(&pool, sources, base, writer_config, &mut existing, waiter, progress)?;
+        let paths: Vec<PathBuf> = outcomes.iter().filter_map(|outcome| outcome.result.clone().ok()).collect();
+        if paths.is_empty() {
+            let message = "no cache could be loaded: no source produced one; see the results of the sources";
+            return Ok(SourcesDataset { outcomes, dataset: Err(message.to_owned()) });
+        }
+        let dataset = match Dataset::open(&paths, reader_config, Arc::clone(&pool), waiter) {
+            Ok(dataset) => Ok(dataset),
+            Err(error @ (Error::Interrupted | Error::Unusable(_) | Error::Panicked(_))) => return Err(error),
+            Err(error) => Err(format!("no cache could be loaded: {error}")),
+        };
+        Ok(SourcesDataset { outcomes, dataset })
+    }
+
     /// Lets go of the threads: they end with the last dataset and operation that uses them. Closing twice is fine.
     pub fn close(&self) {
         if self.stamp.is_inherited() {
@@ -126,14 +159,11 @@ impl Runtime {
     }
 }
 
-/// A write never touches what is there.
-struct RefuseExisting;
-
-impl Existing for RefuseExisting {
-    fn decide(&mut self, target: &Path, _fingerprint: Option<&str>, _waiter: &mut dyn Waiter) -> Result<()> {
-        Err(fs::already_exists(target).unwrap_or_else(|| {
-            // It was there a moment ago.
-            Error::AlreadyExists { path: target.to_path_buf(), detail: "already exists".to_owned() }
-        }))
-    }
+/// What became of sources that were to be one dataset.
+#[derive(Debug)]
+pub struct SourcesDataset {
+    /// One outcome for each source, in the same order.
+    pub outcomes: Vec<WriteOutcome>,
+    /// The caches that could be had, or why they are no dataset.
+    pub dataset: std::result::Result<Dataset, String>,
 }

@@ -53,6 +53,8 @@ struct Life {
     tokens: usize,
     phase: Phase,
     dispatched: u64,
+    /// Whether the source was pulled to its end.
+    exhausted: bool,
     error: Option<Error>,
 }
 
@@ -99,7 +101,7 @@ impl CacheWrite {
         profile: Arc<SourceProfile>,
     ) -> Token {
         call.cache_begun();
-        let life = Life { tokens: 1, phase: Phase::Filling, dispatched: 0, error: None };
+        let life = Life { tokens: 1, phase: Phase::Filling, dispatched: 0, exhausted: false, error: None };
         Token(Arc::new(Self {
             target: call.base().join(name.as_str()),
             call: Arc::clone(call),
@@ -135,6 +137,11 @@ impl CacheWrite {
         }
         drop(placement);
         drop(parked);
+    }
+
+    /// Tells that every sample of the source was dispatched.
+    pub(crate) fn exhausted(&self) {
+        lock(&self.life).exhausted = true;
     }
 
     /// Samples and payload bytes written so far.
@@ -275,7 +282,10 @@ impl CacheWrite {
             if self.call.cancel().is_cancelled() {
                 life.error.get_or_insert(Error::Interrupted);
             }
-            if life.phase == Phase::Filling && life.dispatched == 0 {
+            if !life.exhausted {
+                // Only a panic on the pulling thread gets here: half a cache must not look like a whole one.
+                life.error.get_or_insert_with(|| Error::Panicked("the source was left half pulled".to_owned()));
+            } else if life.dispatched == 0 {
                 life.error.get_or_insert_with(|| Error::InvalidValue("cache source yielded no samples".to_owned()));
             }
             life.phase = match life.phase {

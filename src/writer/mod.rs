@@ -14,6 +14,7 @@ mod cache;
 mod call;
 mod config;
 mod encode;
+mod existing;
 mod finish;
 mod hashed_file;
 mod ingest;
@@ -22,16 +23,19 @@ mod layout;
 mod outcome;
 mod pipeline;
 mod profile;
+mod reuse;
 mod shards;
 mod source;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use config::WriterConfig;
+pub(crate) use existing::Refuse;
 pub use ingest::{PayloadRef, Rows, SHARE_FROM, SharedBytes};
 pub use outcome::WriteOutcome;
-pub(crate) use pipeline::{Existing, write_sources};
+pub(crate) use pipeline::write_sources;
 pub use profile::Stage;
+pub(crate) use reuse::Reuse;
 pub use source::{IterSource, OwnedSample, Source};
 
 /// Locks; a panic elsewhere has its own way of being reported.

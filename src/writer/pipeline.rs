@@ -14,6 +14,7 @@ use crate::progress::{ProgressSink, WriteProgress};
 use super::cache::{CacheWrite, Token};
 use super::call::Call;
 use super::config::WriterConfig;
+use super::existing::Existing;
 use super::ingest::{Batch, Rows};
 use super::job::Job;
 use super::outcome::WriteOutcome;
@@ -25,12 +26,6 @@ const SLOW_PULL: Duration = Duration::from_micros(200);
 
 /// While nothing but waiting is left, the progress is told this often.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
-
-/// What to do about something that is already where a cache should go.
-pub(crate) trait Existing {
-    /// Decides about `target`, where something is: `Ok` makes it the result of the source.
-    fn decide(&mut self, target: &Path, fingerprint: Option<&str>, waiter: &mut dyn Waiter) -> Result<()>;
-}
 
 /// Writes one cache for each source, in order.
 pub(crate) fn write_sources(
@@ -232,6 +227,7 @@ impl Puller<'_> {
                 pulled_at = Instant::now();
             }
             if !more {
+                cache.exhausted();
                 cache.profile.merge(rows.times());
                 return Ok(());
             }
@@ -286,6 +282,7 @@ impl Puller<'_> {
 
     /// Takes over the results of caches that are over.
     fn collect(&mut self) -> Result<()> {
+        drop(self.call.take_retired());
         for (position, result) in self.call.take_finished() {
             let result = match result {
                 // Somebody else was faster.
