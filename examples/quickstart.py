@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-import dataset_rt as drt
 import polars as pl
 from PIL import Image, ImageDraw
 from sklearn.datasets import load_digits
+
+import dataset_rt as drt
 
 SIDE = 8
 READ_SAMPLES = 200_000
