@@ -62,6 +62,36 @@ fn files_are_short_and_say_their_job_first() {
 }
 
 #[test]
+fn every_module_of_the_table_exists() {
+    let present: BTreeSet<String> = sources().into_iter().filter_map(|source| source.module.first().cloned()).collect();
+    let listed: BTreeSet<String> =
+        Table::of_contributing().rows.keys().filter_map(|path| path.split("::").next().map(str::to_owned)).collect();
+    assert_eq!(listed, present);
+}
+
+#[test]
+fn every_dependency_is_used_and_has_its_reason_written_down() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let manifest = fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    let reasons = fs::read_to_string(root.join("docs/decisions/0001-dependencies.md")).unwrap();
+    let reasons: BTreeSet<String> = reasons.lines().flat_map(quoted).collect();
+    let code: Vec<String> = sources().iter().map(|source| without_comments_and_text(&source.text)).collect();
+    let section = manifest.lines().skip_while(|line| *line != "[dependencies]").skip(1);
+    let names = section.take_while(|line| !line.starts_with('[')).filter_map(|line| line.split_once(" = "));
+    let mut faults = Vec::new();
+    for (name, _) in names {
+        let path = name.replace('-', "_");
+        if !code.iter().any(|code| paths_from(code, &path).next().is_some()) {
+            faults.push(format!("Cargo.toml: {name} is not used under src/"));
+        }
+        if !reasons.contains(name) {
+            faults.push(format!("docs/decisions/0001-dependencies.md: no reason for {name}"));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
 fn the_core_needs_no_python() {
     let output = Command::new(env!("CARGO"))
         .args(["tree", "--locked", "--offline", "--edges", "normal,build", "--prefix", "none"])
