@@ -114,11 +114,27 @@ impl Runtime {
         Dataset::open_population(paths, config, population, rows, self.pool()?, waiter)
     }
 
-    /// Opens one cache for each source below `base` as one dataset: complete caches are used as they are, the others
-    /// are written first.
+    /// Writes one cache for each source below `base` unless it is there already: complete caches are used as they are.
     ///
     /// A source whose cache exists with another fingerprint, or whose place is taken by something that is no complete
     /// cache, has an error for its outcome.
+    ///
+    /// # Errors
+    /// What concerns the whole call, as for [`write`](Self::write).
+    pub fn write_missing(
+        &self,
+        sources: &mut [&mut dyn Source],
+        base: &Path,
+        config: &WriterConfig,
+        waiter: &mut dyn Waiter,
+        progress: &mut dyn ProgressSink,
+    ) -> Result<Vec<WriteOutcome>> {
+        let pool = self.pool()?;
+        let mut existing = Reuse { pool: &pool, validate: config.validate_cache };
+        write_sources(&pool, sources, base, config, &mut existing, waiter, progress)
+    }
+
+    /// Opens one cache for each source below `base` as one dataset, after [`write_missing`](Self::write_missing).
     ///
     /// # Errors
     /// What concerns the whole call, as for [`write`](Self::write).
@@ -133,14 +149,13 @@ impl Runtime {
     ) -> Result<SourcesDataset> {
         reader_config.check()?;
         let pool = self.pool()?;
-        let mut existing = Reuse { pool: &pool, validate: writer_config.validate_cache };
-        let outcomes = write_sources(&pool, sources, base, writer_config, &mut existing, waiter, progress)?;
+        let outcomes = self.write_missing(sources, base, writer_config, waiter, progress)?;
         let paths: Vec<PathBuf> = outcomes.iter().filter_map(|outcome| outcome.result.clone().ok()).collect();
         if paths.is_empty() {
             let message = "no cache could be loaded: no source produced one; see the results of the sources";
             return Ok(SourcesDataset { outcomes, dataset: Err(message.to_owned()) });
         }
-        let dataset = match Dataset::open(&paths, reader_config, Arc::clone(&pool), waiter) {
+        let dataset = match Dataset::open(&paths, reader_config, pool, waiter) {
             Ok(dataset) => Ok(dataset),
             Err(error @ (Error::Interrupted | Error::Unusable(_) | Error::Panicked(_))) => return Err(error),
             Err(error) => Err(format!("no cache could be loaded: {error}")),

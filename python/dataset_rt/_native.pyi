@@ -22,8 +22,13 @@ class Runtime:
     def closed(self) -> bool: ...
     def check_open(self) -> None:
         """Raise unless the runtime can be used."""
-    def write(self, sources: Sequence[CacheSource], base: str, config: WriterConfig) -> list[tuple[str, Path | str]]:
-        """Write each source below `base`; give its name, and the cache or the reason why there is none."""
+    def write(
+        self, sources: Sequence[CacheSource], base: str, config: WriterConfig, *, reuse: bool
+    ) -> list[tuple[str, Path | str]]:
+        """Write each source below `base`; give its name, and the cache or the reason why there is none.
+
+        With `reuse`, a complete cache that exists is the result of its source.
+        """
     def open(self, paths: Sequence[str], config: ReaderConfig) -> Dataset:
         """Open caches as one dataset."""
     def close(self) -> None:

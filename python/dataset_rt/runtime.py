@@ -54,7 +54,7 @@ class DatasetRuntime:
         Returns one result for each source, in the order of the sources. A source that fails leaves nothing behind and
         does not disturb the others; an exception that is no `Exception`, such as `KeyboardInterrupt`, ends the call.
         """
-        return self._write(_listed(sources), path, writer_config)
+        return self._write(_listed(sources), path, writer_config, reuse=False)
 
     def cached_dataset(self, paths: Sequence[str | Path], *, reader_config: ReaderConfig) -> CachedDataset:
         """Open caches as one dataset."""
@@ -80,20 +80,22 @@ class DatasetRuntime:
         An existing cache is known by its name, and by the fingerprint where both the source and the cache have one.
         """
         _checked(reader_config, ReaderConfig, "reader_config")
-        results = self._write(_listed(sources), path, writer_config)
+        results = self._write(_listed(sources), path, writer_config, reuse=True)
         directories = [result.path for result in results if isinstance(result, CacheWriteSuccess)]
         if not directories:
             reason = "every source failed, see results" if results else "no source was given"
-            return CacheSourcesDatasetError(results, f"no cache to open: {reason}")
+            return CacheSourcesDatasetError(results, f"no cache could be loaded: {reason}")
         try:
             dataset = self.cached_dataset(directories, reader_config=reader_config)
         except (ValueError, OSError) as error:
-            return CacheSourcesDatasetError(results, str(error))
+            return CacheSourcesDatasetError(results, f"no cache could be loaded: {error}")
         return CacheSourcesDatasetSuccess(dataset, results)
 
-    def _write(self, sources: list["CacheSource"], path: str | Path, config: WriterConfig) -> list[CacheWriteResult]:
+    def _write(
+        self, sources: list["CacheSource"], path: str | Path, config: WriterConfig, *, reuse: bool
+    ) -> list[CacheWriteResult]:
         config = _checked(config, WriterConfig, "writer_config")
-        outcomes = self._native.write(sources, _path(path, "path"), config)
+        outcomes = self._native.write(sources, _path(path, "path"), config, reuse=reuse)
         return [
             CacheWriteError(name, outcome) if isinstance(outcome, str) else CacheWriteSuccess(name, outcome)
             for name, outcome in outcomes

@@ -55,12 +55,14 @@ impl Runtime {
         self.core.pool().map(drop).map_err(|error| to_py_err(&error))
     }
 
+    #[pyo3(signature = (sources, base, config, *, reuse))]
     fn write<'py>(
         &self,
         py: Python<'py>,
         sources: Vec<Bound<'py, PyAny>>,
         base: PathBuf,
         config: WriterConfig,
+        reuse: bool,
     ) -> PyResult<Vec<Outcome<'py>>> {
         let config = config.into_core()?;
         let mut progress = sink(py, config.show_progress)?;
@@ -68,7 +70,11 @@ impl Runtime {
             let mut sources =
                 sources.into_iter().map(|source| PySource::new(source, parked)).collect::<Result<Vec<_>, Error>>()?;
             let mut sources: Vec<&mut dyn Source> = sources.iter_mut().map(|source| source as _).collect();
-            self.core.write(&mut sources, &base, &config, waiter, &mut *progress)
+            if reuse {
+                self.core.write_missing(&mut sources, &base, &config, waiter, &mut *progress)
+            } else {
+                self.core.write(&mut sources, &base, &config, waiter, &mut *progress)
+            }
         })?;
         let told = outcomes.into_iter().map(|WriteOutcome { source_name, result }| {
             let told = match result {
