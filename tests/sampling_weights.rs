@@ -1,38 +1,196 @@
-//! Weighted draws against the definition: every row owns floor(weight * 2^scale) positions, at least one.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+//! Tables of weights hold what their definition says, to the unit: docs/decisions/0003-draw-stream.md.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use dataset_rt::cancel::PlainWaiter;
+use dataset_rt::error::Result;
 use dataset_rt::pool::{WorkerPool, run_all};
-use dataset_rt::sampling::{AliasTable, DrawStream, one_by_one};
+use dataset_rt::sampling::{AliasTable, DrawStream, SharedSlice, one_by_one, philox4x64};
+use proptest::prelude::*;
 
-fn weighted(weights: &[f64], seed: u64) -> DrawStream {
-    DrawStream::weighted(weights, seed, &mut one_by_one).unwrap()
+fn table(weights: &[f64]) -> AliasTable {
+    AliasTable::build(weights, &mut one_by_one).unwrap().unwrap()
 }
 
-fn draws(stream: &DrawStream, start: u128, len: usize) -> Vec<u64> {
-    let mut rows = vec![0; len];
-    stream.draws(start, &mut rows);
-    rows
+/// Units that each row has in all cells together.
+fn held(table: &AliasTable) -> Vec<u128> {
+    let rows = usize::try_from(table.rows()).unwrap();
+    let mut held = vec![0; rows];
+    for row in 0..rows {
+        let (threshold, alias) = table.cell(row as u64).unwrap();
+        assert!((1..=table.capacity()).contains(&threshold), "row {row}: threshold {threshold}");
+        held[row] += u128::from(threshold);
+        held[usize::try_from(alias).unwrap()] += u128::from(table.capacity() - threshold);
+    }
+    held
+}
+
+/// floor(log2(sum)) of weights whose sum needs no more than 128 bits in units of 2^-`fraction_bits`.
+fn magnitude(weights: &[f64], fraction_bits: i32) -> i32 {
+    let unit = 2_f64.powi(fraction_bits);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "whole numbers by choice of the weights"
+    )]
+    let sum: u128 = weights.iter().map(|weight| (weight * unit) as u128).sum();
+    sum.ilog2().cast_signed() - fraction_bits
+}
+
+/// Lengths by definition, for weights that `magnitude` can add.
+fn lengths(weights: &[f64], fraction_bits: i32, capacity: u64) -> Vec<u128> {
+    let scale = 2_f64.powi(61 - magnitude(weights, fraction_bits));
+    // The product is exact, or below one.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive and below 2^62")]
+    let mut lengths: Vec<u128> = weights.iter().map(|weight| ((weight * scale) as u128).max(1)).collect();
+    let all = u128::from(capacity) * weights.len() as u128;
+    let missing = usize::try_from(all - lengths.iter().sum::<u128>()).unwrap();
+    assert!(missing < weights.len(), "the capacity is the smallest that suffices");
+    for length in &mut lengths[..missing] {
+        *length += 1;
+    }
+    lengths
+}
+
+/// Whole multiples of 2^-60 between 2^-60 and 2^30.
+fn weight() -> impl Strategy<Value = f64> {
+    (-60..30, 0..1_u32 << 20).prop_map(|(exponent, digits)| {
+        let low = 2_f64.powi(exponent);
+        (low + low * f64::from(digits) / f64::from(1_u32 << 20) * f64::from(u8::from(exponent > -40))).max(low)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn d06_every_row_holds_its_length(weights in prop::collection::vec(weight(), 2..200)) {
+        prop_assume!(weights.iter().any(|weight| weight.to_bits() != weights[0].to_bits()));
+        let table = table(&weights);
+        prop_assert_eq!(held(&table), lengths(&weights, 80, table.capacity()));
+    }
 }
 
 #[test]
-fn d06_the_number_of_threads_changes_nothing() {
-    let weights: Vec<f64> = (0..300_000_u32).map(|row| f64::from(row * 7919 % 1009) + 0.25).collect();
-    let expected = draws(&weighted(&weights, 5), 1 << 70, 1000);
-    for threads in [1, 2, 3, 8] {
+fn d06_every_row_of_a_long_table_holds_its_length() {
+    let rows = 100_000_u32;
+    let random = |row: u32| philox4x64([u64::from(row), 0, 0, 0], [1, 2])[0] >> 44;
+    let shapes: [(&str, &dyn Fn(u32) -> f64); 7] = [
+        ("random", &|row| f64::from(u32::try_from(random(row)).unwrap() + 1)),
+        ("skewed", &|row| 2_f64.powi(i32::try_from(random(row) % 60).unwrap())),
+        ("rising", &|row| f64::from(row + 1)),
+        ("falling", &|row| f64::from(100_001 - row)),
+        ("one heavy", &|row| if row == 70_000 { 1e9 } else { 1.0 }),
+        ("one light", &|row| if row == 40_000 { 0.5 } else { 1.0 }),
+        ("in runs", &|row| if row / 20_000 % 2 == 0 { 5.0 } else { 0.25 }),
+    ];
+    for (name, weight) in shapes {
+        let weights: Vec<f64> = (0..rows).map(weight).collect();
+        let table = table(&weights);
+        assert!(held(&table) == lengths(&weights, 8, table.capacity()), "{name}");
+    }
+}
+
+#[test]
+fn d06_shares_hold_over_the_whole_range_of_doubles() {
+    // Shares as decimal fractions; a row too light to count holds one unit, so that it can be drawn.
+    let cases: [(&[f64], &[f64]); 6] = [
+        (&[1.0, 1e6], &[1.0 / 1_000_001.0, 1e6 / 1_000_001.0]),
+        (&[1e-308, 3e-308], &[0.25, 0.75]),
+        (&[4e307, 1.2e308], &[0.25, 0.75]),
+        (&[5e-324, 1e-323, 2e-323], &[1.0 / 7.0, 2.0 / 7.0, 4.0 / 7.0]),
+        (&[1e-308, 1e308], &[0.0, 1.0]),
+        (&[1.0, 1e-12, 1.0], &[0.5, 5e-13, 0.5]),
+    ];
+    for (weights, shares) in cases {
+        let table = table(weights);
+        let units = f64::from(u32::try_from(weights.len()).unwrap()) * approximate(table.capacity());
+        for (held, share) in held(&table).into_iter().zip(shares) {
+            assert!(held >= 1, "{weights:?}");
+            let share_held = approximate(u64::try_from(held).unwrap()) / units;
+            assert!(
+                (share_held - share).abs() <= share * 1e-5 + 2_f64.powi(-60),
+                "{weights:?}: {share_held} of {share}"
+            );
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "for comparisons with a tolerance")]
+fn approximate(number: u64) -> f64 {
+    number as f64
+}
+
+#[test]
+fn d06_multiplying_all_weights_by_a_power_of_two_changes_nothing() {
+    let weights: Vec<f64> = (1..500_u32).map(|row| f64::from(row * row % 97 + 1)).collect();
+    let expected = held(&table(&weights));
+    for exponent in [-1000, -1, 3, 1000] {
+        let scaled: Vec<f64> = weights.iter().map(|weight| weight * 2_f64.powi(exponent)).collect();
+        assert!(held(&table(&scaled)) == expected, "2^{exponent}");
+    }
+}
+
+#[test]
+fn d06_the_order_in_which_blocks_run_changes_nothing() {
+    let weights: Vec<f64> = (0..200_000_u32).map(|row| f64::from(row * 7919 % 1009) + 0.25).collect();
+    let cells = |table: Option<AliasTable>| table.unwrap().cells().as_slice().to_vec();
+    let expected = cells(AliasTable::build(&weights, &mut one_by_one).unwrap());
+    let mut backwards =
+        |blocks: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)| (0..blocks).rev().try_for_each(work);
+    assert!(cells(AliasTable::build(&weights, &mut backwards).unwrap()) == expected, "backwards");
+    for threads in [1, 2, 5] {
         let pool = WorkerPool::new(threads).unwrap();
         let mut waiter = PlainWaiter::default();
-        let mut run = |blocks: usize, work: &(dyn Fn(usize) -> dataset_rt::error::Result<()> + Sync)| {
+        let mut run = |blocks: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)| {
             run_all(&pool, &mut waiter, blocks, &|block, _| work(block))
         };
-        let stream = DrawStream::weighted(&weights, 5, &mut run).unwrap();
-        assert_eq!(draws(&stream, 1 << 70, 1000), expected, "{threads} threads");
+        assert!(cells(AliasTable::build(&weights, &mut run).unwrap()) == expected, "{threads} threads");
     }
 }
 
 #[test]
 fn d06_equal_weights_need_no_table() {
-    assert!(AliasTable::build(&[0.3; 10], &mut one_by_one).unwrap().is_none());
-    let uniform = DrawStream::uniform(10, 9).unwrap();
-    assert_eq!(draws(&weighted(&[0.3; 10], 9), 17, 100), draws(&uniform, 17, 100));
+    for weight in [0.3, 5e-324, 1e300] {
+        assert!(AliasTable::build(&[weight; 10], &mut one_by_one).unwrap().is_none());
+        let stream = DrawStream::weighted(&[weight; 10], 9, &mut one_by_one).unwrap();
+        assert!(stream.table().is_none());
+        let uniform = DrawStream::uniform(10, 9).unwrap();
+        assert!((17..117).all(|position| stream.draw(position) == uniform.draw(position)));
+    }
+}
+
+#[test]
+fn weights_that_cannot_be_drawn_by_are_refused() {
+    let refused = |weights: &[f64]| AliasTable::build(weights, &mut one_by_one).unwrap_err().to_string();
+    assert!(refused(&[]).contains("no rows"));
+    let mut weights = vec![1.0; 40_000];
+    for (row, weight) in [(39_999, f64::INFINITY), (20_000, f64::NAN), (16_384, -1.0), (300, -0.0), (20, 0.0)] {
+        weights[row] = weight;
+        let message = refused(&weights);
+        assert!(message.contains(&format!("row {row}")) && message.contains(&format!("found {weight}")), "{message}");
+        assert_eq!(message.contains("filter it"), weight == 0.0, "{message}");
+    }
+    for weights in [&[1e308, 1e308][..], &[f64::MAX, 1e300, 5e-324]] {
+        assert!(refused(weights).contains("not finite"));
+    }
+    assert!(AliasTable::build(&[f64::MAX, 1.0], &mut one_by_one).is_ok(), "the exact sum is below 2^1024");
+}
+
+#[test]
+fn tables_can_be_put_together_from_their_parts() {
+    let weights: Vec<f64> = (1..1000_u32).map(f64::from).collect();
+    let built = table(&weights);
+    let copy = AliasTable::from_parts(SharedSlice::from(built.cells().as_slice().to_vec()), built.capacity()).unwrap();
+    let expected = DrawStream::weighted(&weights, 4, &mut one_by_one).unwrap();
+    let stream = DrawStream::from_table(copy.into(), 4);
+    assert!((0..1000).all(|position| stream.draw(position) == expected.draw(position)));
+
+    for (cells, capacity) in [(0, 1), (1, 1), (1000, 1 << 54)] {
+        assert!(AliasTable::from_parts(vec![0; cells].into(), capacity).is_err(), "{cells} {capacity}");
+    }
+    let made_up: Vec<u64> = (0..64_u64).map(|cell| cell.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
+    let stream = DrawStream::from_table(AliasTable::from_parts(made_up.into(), (1 << 58) - 1).unwrap().into(), 4);
+    let mut rows = [0; 1000];
+    stream.draws(0, &mut rows);
+    assert!(rows.iter().all(|row| *row < 64), "an alias has as many bits as the rows need");
 }

@@ -62,8 +62,9 @@ impl<T: Send> Round<'_, T> {
             running.tasks.push(spawn_borrowing(pool, Box::new(|| self.drain()))?);
         }
         if pool.is_own_thread() {
-            // All other threads may be waiting in the same way.
+            // All other threads may be waiting in the same way, and this one cannot run what is queued behind it.
             self.drain();
+            running.cancel_queued();
         }
         waiter.wait(&mut |timeout| running.wait(timeout))
         // Here `running` goes, and waits.
@@ -98,6 +99,15 @@ impl Running<'_> {
     fn wait(&self, timeout: Duration) -> bool {
         let deadline = Instant::now() + timeout;
         self.tasks.iter().all(|task| task.wait(deadline.saturating_duration_since(Instant::now())))
+    }
+}
+
+impl Running<'_> {
+    /// Once all blocks are claimed, nobody misses a task that has not started.
+    fn cancel_queued(&self) {
+        for task in &self.tasks {
+            task.cancel();
+        }
     }
 }
 

@@ -161,7 +161,13 @@ impl Cursor {
     /// Starts at the first position.
     #[must_use]
     pub const fn new() -> Self {
-        Self { next: 0 }
+        Self::at(0)
+    }
+
+    /// Goes on at a position.
+    #[must_use]
+    pub const fn at(position: u128) -> Self {
+        Self { next: position }
     }
 
     /// Takes the next `len` positions and returns the first of them.

@@ -22,14 +22,11 @@ pub(super) struct Lengths<'a> {
     capacity: u64,
 }
 
-/// At this scale every double is a whole number.
-const FINEST_SCALE: i32 = 1074;
-
 impl<'a> Lengths<'a> {
     /// For weights whose sum is at least 2^`magnitude` and less than twice that. A length is floor(weight * 2^scale),
     /// at least 1, where the scale makes the sum of all weights fill 62 bits.
     pub(super) fn new(weights: &'a [f64], magnitude: i32) -> Self {
-        let scale = (61 - magnitude).min(FINEST_SCALE);
+        let scale = 61 - magnitude;
         Self { weights, top: 1086 - scale, lengthened: 0, capacity: 0 }
     }
 
@@ -47,10 +44,15 @@ impl<'a> Lengths<'a> {
     #[inline]
     fn length(&self, row: usize, weight: f64) -> u64 {
         let (exponent, significand) = parts(weight.to_bits());
-        // Never negative: a weight is at most the sum, which fills 62 bits.
-        let shift = (self.top - exponent).cast_unsigned();
-        let length = (significand << 11).checked_shr(shift).unwrap_or(0).max(1);
-        length + u64::from(row < self.lengthened)
+        let aligned = significand << 11;
+        let shift = self.top - exponent;
+        // Lengths stay below 2^62, as their sum does; only subnormal numbers are ever shifted to the left.
+        let length = if shift >= 0 {
+            aligned.checked_shr(shift.cast_unsigned()).unwrap_or(0)
+        } else {
+            aligned << shift.unsigned_abs()
+        };
+        length.max(1) + u64::from(row < self.lengthened)
     }
 
     fn at(&self, row: usize) -> Option<u64> {
@@ -66,13 +68,14 @@ impl<'a> Lengths<'a> {
 
     pub(super) fn summary(&self, block: usize) -> Summary {
         let mut summary = Summary::default();
+        let mut first_heavy = usize::MAX;
         for (row, length) in self.of_block(block) {
             summary.deficit += self.capacity.saturating_sub(length);
             summary.excess += length.saturating_sub(self.capacity);
-            if length > self.capacity {
-                summary.first_heavy = summary.first_heavy.or(Some(row));
-            }
+            // Without branches, which nobody could predict.
+            first_heavy = first_heavy.min(if length > self.capacity { row } else { usize::MAX });
         }
+        summary.first_heavy = (first_heavy < usize::MAX).then_some(first_heavy);
         summary
     }
 }
