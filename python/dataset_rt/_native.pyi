@@ -11,6 +11,9 @@ from dataset_rt.records import CachedSample
 
 __version__: str
 
+def remove_staging_of(base: str, process: int) -> None:
+    """Remove what an ended process of this machine left unfinished below `base`."""
+
 @final
 class Runtime:
     """Owner of a fixed number of native threads."""

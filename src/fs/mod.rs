@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use publish::{already_exists, publish};
 pub use spool::Spools;
-pub use staging::{Staging, StagingStamp};
+pub use staging::{Staging, StagingStamp, remove_staging_of};
 
 use crate::error::{Error, Result};
 

@@ -132,6 +132,33 @@ impl Drop for Staging {
     }
 }
 
+/// Removes what another process of this machine left unfinished below `<base>/tmp`. The process must have ended.
+///
+/// # Errors
+/// [`Error::File`] for the first thing that cannot be removed; the rest is removed all the same.
+pub fn remove_staging_of(base: impl AsRef<Path>, process: u32) -> Result<()> {
+    let parent = base.as_ref().join(STAGING_DIR);
+    let entries = match fs::read_dir(&parent) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Error::file("read directory", &parent, error)),
+    };
+    let here = StagingStamp::current();
+    let mut removed = Ok(());
+    for entry in entries {
+        let entry = entry.map_err(|error| Error::file("read directory", &parent, error))?;
+        let owner = entry.file_name().to_str().and_then(StagingStamp::parse);
+        let is_its_own = owner.is_some_and(|owner| {
+            let StagingStamp { host, boot, process_space, process: number, started: _ } = owner;
+            number == process && (&host, &boot, &process_space) == (&here.host, &here.boot, &here.process_space)
+        });
+        if is_its_own && let Err(error) = fs::remove_dir_all(entry.path()) {
+            removed = removed.and(Err(Error::file("remove directory", entry.path(), error)));
+        }
+    }
+    removed
+}
+
 /// Host names that become equal by cutting and replacing are told apart by a digest of the whole name: two machines that
 /// share a file system must never pass for one.
 fn plain_host(host: &str) -> String {

@@ -15,6 +15,7 @@ mod runtime;
 mod sample;
 mod scalar;
 mod source;
+mod staging;
 
 use pyo3::prelude::*;
 
@@ -28,6 +29,8 @@ mod _native {
     use crate::python::iterator::SampleIterator;
     #[pymodule_export]
     use crate::python::runtime::Runtime;
+    #[pymodule_export]
+    use crate::python::staging::remove_staging_of;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
