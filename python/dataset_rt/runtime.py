@@ -53,6 +53,11 @@ class DatasetRuntime:
 
         Returns one result for each source, in the order of the sources. A source that fails leaves nothing behind and
         does not disturb the others; an exception that is no `Exception`, such as `KeyboardInterrupt`, ends the call.
+
+        With `num_processes > 0` sources are written by spawned processes that have `num_workers` native threads each.
+        A source must then be picklable, and its class importable; the program needs a main guard. When such a process
+        dies or takes longer than `process_timeout_seconds`, all are stopped, and what is not finished is not tried
+        again. An exception that ends the call is then an equal object. A profiler keeps the write in this process.
         """
         return self._write(_listed(sources), path, writer_config, reuse=False)
 
@@ -95,7 +100,15 @@ class DatasetRuntime:
         self, sources: list["CacheSource"], path: str | Path, config: WriterConfig, *, reuse: bool
     ) -> list[CacheWriteResult]:
         config = _checked(config, WriterConfig, "writer_config")
-        outcomes = self._native.write(sources, _path(path, "path"), config, reuse=reuse)
+        base = _path(path, "path")
+        # The stages of several processes do not add up to the time of one call.
+        if config.num_processes == 0 or config.profiler.enabled:
+            outcomes = self._native.write(sources, base, config, reuse=reuse)
+        else:
+            # What serial programs never need: multiprocessing and all it imports.
+            from dataset_rt.processes.write import write_in_processes
+
+            outcomes = write_in_processes(self._native, sources, base, config, reuse=reuse)
         return [
             CacheWriteError(name, outcome) if isinstance(outcome, str) else CacheWriteSuccess(name, outcome)
             for name, outcome in outcomes

@@ -1,0 +1,1 @@
+"""Spawned processes that each write whole sources: `write` is the way in."""

@@ -1,0 +1,107 @@
+"""Sources that worker processes can import."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+
+class Numbered:
+    """Rows with payloads of many sizes, and a column of each kind."""
+
+    def __init__(self, name: str, count: int, fingerprint: str | None = None) -> None:
+        self.name = name
+        self.count = count
+        if fingerprint is not None:
+            self.fingerprint = fingerprint
+
+    def __iter__(self) -> Iterator[Any]:
+        for row in range(self.count):
+            payload = f"{self.name} {row} ".encode() * (row * 37 % 500)
+            yield payload, {"row": row, "half": row / 2, "even": row % 2 == 0, "name": self.name}
+
+
+class Renamed(Numbered):
+    """Calls itself otherwise in every process."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "name": "somebody else", "fingerprint": "another"}
+
+
+class Mixed(Numbered):
+    """Fails in its second row."""
+
+    def __iter__(self) -> Iterator[Any]:
+        yield b"", {"row": 0}
+        yield b"", {"row": "one"}
+
+
+class Failing(Numbered):
+    """Raises what it was given after a few rows."""
+
+    def __init__(self, name: str, error: BaseException) -> None:
+        super().__init__(name, 3)
+        self.error = error
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from super().__iter__()
+        raise self.error
+
+
+class Dying(Numbered):
+    """Ends its process once another source writes."""
+
+    def __init__(self, name: str, after: Path, code: int) -> None:
+        super().__init__(name, 3)
+        self.after = after
+        self.code = code
+
+    def __iter__(self) -> Iterator[Any]:
+        while not self.after.exists():
+            time.sleep(0.01)
+        os._exit(self.code)
+        yield
+
+
+class Endless(Numbered):
+    """Writes for ever, and touches a file once its staging directory is there."""
+
+    def __init__(self, name: str, base: Path) -> None:
+        super().__init__(name, 0)
+        self.base = base
+
+    def __iter__(self) -> Iterator[Any]:
+        row = 0
+        while True:
+            yield bytes(1 << 20), {"row": row}
+            row += 1
+            if list((self.base / "tmp").glob(f"*~{os.getpid()}~*")):
+                self.base.joinpath(f"{self.name}.writing").write_text(str(os.getpid()))
+                time.sleep(0.01)
+
+
+class Stubborn(Endless):
+    """The same, and nothing stops it."""
+
+    def __iter__(self) -> Iterator[Any]:
+        yield bytes(1 << 20), {"row": 0}
+        while not list((self.base / "tmp").glob(f"*~{os.getpid()}~*")):
+            time.sleep(0.01)
+        self.base.joinpath(f"{self.name}.writing").write_text(str(os.getpid()))
+        while True:
+            try:
+                time.sleep(600)
+            except KeyboardInterrupt:
+                continue
+
+
+class Introspecting(Numbered):
+    """One row about the process that writes it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, 1)
+
+    def __iter__(self) -> Iterator[Any]:
+        names = [task.joinpath("comm").read_text() for task in Path("/proc/self/task").iterdir()]
+        yield b"", {"parent": os.getppid(), "threads": sum(name.startswith("drt-worker") for name in names)}
