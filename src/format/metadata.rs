@@ -8,7 +8,7 @@ use arrow_buffer::Buffer;
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, SchemaRef};
 
-pub use super::metadata_view::{BatchView, ColumnView, TextView};
+pub use super::metadata_view::{BatchView, ColumnView, RawValue, TextView};
 
 use super::Damage;
 use super::metadata_parse::{RawBatch, RawColumn, arrow_schema, arrow_type, parse};
@@ -22,8 +22,7 @@ use crate::value::ValueRef;
 pub struct MetadataFile {
     map: Arc<MappedFile>,
     schema: Schema,
-    /// For each column in schema order its place in the file.
-    file_columns: Vec<usize>,
+    /// Their columns are in schema order.
     batches: Vec<RawBatch>,
     /// First row of each batch.
     starts: Vec<u64>,
@@ -40,7 +39,7 @@ impl MetadataFile {
     }
 
     fn checked(map: &Arc<MappedFile>, fields: &[Field], rows: u64) -> std::result::Result<Self, Damage> {
-        let (found, batches) = parse(map)?;
+        let (found, mut batches) = parse(map)?;
         let sorted = |fields: Vec<Field>| Schema::new(fields).map_err(|error| Damage(error.to_string()));
         let schema = sorted(found.clone())?;
         let expected = sorted(fields.to_vec())?;
@@ -60,13 +59,13 @@ impl MetadataFile {
         if total != rows {
             return Err(Damage(format!("expected metadata for {rows} samples, found {total} rows")));
         }
-        let mut file_columns = vec![0; found.len()];
-        for (place, field) in found.iter().enumerate() {
-            if let Some(column) = schema.position(&field.name).and_then(|column| file_columns.get_mut(column)) {
-                *column = place;
-            }
+        let places: Vec<Option<usize>> =
+            schema.fields().iter().map(|field| found.iter().position(|other| other.name == field.name)).collect();
+        for batch in &mut batches {
+            let sorted = places.iter().filter_map(|place| batch.columns.get((*place)?).cloned());
+            batch.columns = sorted.collect();
         }
-        Ok(Self { map: Arc::clone(map), schema, file_columns, batches, starts })
+        Ok(Self { map: Arc::clone(map), schema, batches, starts })
     }
 
     /// The columns.
@@ -91,14 +90,28 @@ impl MetadataFile {
     #[must_use]
     #[inline]
     pub fn locate(&self, row: u64) -> Option<(BatchView<'_>, usize)> {
+        let (batch, place) = self.locate_raw(row)?;
+        Some((BatchView { file: self.map.as_slice(), batch }, place))
+    }
+
+    #[inline]
+    fn locate_raw(&self, row: u64) -> Option<(&RawBatch, usize)> {
         let number = match self.batches.as_slice() {
             [_] => 0,
             _ => self.starts.partition_point(|start| *start <= row).checked_sub(1)?,
         };
         let batch = self.batches.get(number)?;
         let place = usize::try_from(row - self.starts.get(number)?).ok()?;
-        let view = BatchView { file: self.map.as_slice(), batch, file_columns: &self.file_columns };
-        (place < batch.rows).then_some((view, place))
+        (place < batch.rows).then_some((batch, place))
+    }
+
+    /// One value as it is stored, for the hot path: `None` where [`value`](Self::value) tells what is wrong, and
+    /// text that nobody checked.
+    #[must_use]
+    #[inline]
+    pub fn raw_value(&self, column: usize, row: u64) -> Option<RawValue<'_>> {
+        let (batch, place) = self.locate_raw(row)?;
+        batch.columns.get(column)?.value(self.map.as_slice(), place)
     }
 
     /// One value.
@@ -111,6 +124,22 @@ impl MetadataFile {
             .ok_or_else(|| Damage(format!("expected metadata in column {column} of row {row}, found none")))
             .and_then(|(view, place)| view.value(place))
             .map_err(|damage| damage.within(self.path()))
+    }
+
+    /// Asks for the memory of all slots of one row ahead of time.
+    #[inline]
+    pub fn prefetch(&self, row: u64) {
+        if let Some((batch, place)) = self.locate_raw(row) {
+            batch.columns.iter().for_each(|column| column.prefetch(&self.map, place));
+        }
+    }
+
+    /// Asks for the texts of one row ahead of time; reads the slots that [`prefetch`](Self::prefetch) asked for.
+    #[inline]
+    pub fn prefetch_texts(&self, row: u64) {
+        if let Some((batch, place)) = self.locate_raw(row) {
+            batch.columns.iter().for_each(|column| column.prefetch_text(&self.map, place));
+        }
     }
 
     /// All rows as Arrow batches on the mapped bytes, without copying them. Every value is checked.
@@ -132,13 +161,12 @@ impl MetadataFile {
         schema: &SchemaRef,
         file: &Buffer,
     ) -> std::result::Result<RecordBatch, ArrowError> {
-        let mut arrays = Vec::with_capacity(self.file_columns.len());
-        for (field, place) in self.schema.fields().iter().zip(&self.file_columns) {
+        let mut arrays = Vec::with_capacity(batch.columns.len());
+        for (field, column) in self.schema.fields().iter().zip(&batch.columns) {
             let slice = |range: &std::ops::Range<usize>| file.slice_with_length(range.start, range.len());
-            let buffers = match batch.columns.get(*place) {
-                Some(RawColumn::Bool(range) | RawColumn::Int(range) | RawColumn::Float(range)) => vec![slice(range)],
-                Some(RawColumn::String { offsets, text }) => vec![slice(offsets), slice(text)],
-                None => Vec::new(),
+            let buffers = match column {
+                RawColumn::Bool(range) | RawColumn::Int(range) | RawColumn::Float(range) => vec![slice(range)],
+                RawColumn::String { offsets, text } => vec![slice(offsets), slice(text)],
             };
             let data = ArrayData::builder(arrow_type(field.kind))
                 .len(batch.rows)

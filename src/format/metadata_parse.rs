@@ -19,7 +19,7 @@ pub(super) const ALIGNMENT: u64 = 64;
 
 /// Where the bytes of a column lie in the file. The ranges are inside the file and, but for text,
 /// exactly as long as the rows need.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum RawColumn {
     Bool(Range<usize>),
     Int(Range<usize>),
@@ -27,7 +27,7 @@ pub(super) enum RawColumn {
     String { offsets: Range<usize>, text: Range<usize> },
 }
 
-/// One batch with at least one row, its columns in file order.
+/// One batch with at least one row.
 #[derive(Debug)]
 pub(super) struct RawBatch {
     pub(super) rows: usize,

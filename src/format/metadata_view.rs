@@ -5,13 +5,24 @@ use super::metadata_parse::{RawBatch, RawColumn};
 use crate::prefetch::prefetch;
 use crate::value::ValueRef;
 
+/// One value as it is stored.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum RawValue<'a> {
+    /// A value of a boolean column.
+    Bool(bool),
+    /// A value of an integer column.
+    Int(i64),
+    /// A value of a column of doubles.
+    Float(f64),
+    /// A value of a text column, which may be no valid UTF-8: for callers that check that themselves.
+    Text(&'a [u8]),
+}
+
 /// Consecutive rows of the metadata of a cache.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchView<'a> {
     pub(super) file: &'a [u8],
     pub(super) batch: &'a RawBatch,
-    /// For each column in schema order its place in the file.
-    pub(super) file_columns: &'a [usize],
 }
 
 /// One column of a batch.
@@ -47,7 +58,7 @@ impl<'a> BatchView<'a> {
     #[inline]
     pub fn column(&self, column: usize) -> Option<ColumnView<'a>> {
         let bytes = |range: &std::ops::Range<usize>| self.file.get(range.clone());
-        Some(match self.batch.columns.get(*self.file_columns.get(column)?)? {
+        Some(match self.batch.columns.get(column)? {
             RawColumn::Bool(range) => ColumnView::Bool(bytes(range)?),
             RawColumn::Int(range) => ColumnView::Int(bytes(range)?.as_chunks().0),
             RawColumn::Float(range) => ColumnView::Float(bytes(range)?.as_chunks().0),
@@ -72,28 +83,6 @@ impl<'a> ColumnView<'a> {
             Self::String(texts) => return texts.text(row).map(ValueRef::String),
         };
         value.ok_or_else(|| no_row(row))
-    }
-
-    /// Asks for the memory of one row's slot ahead of time.
-    #[inline]
-    pub fn prefetch(&self, row: usize) {
-        match self {
-            Self::Bool(bits) => bits.get(row / 8).map(prefetch),
-            Self::Int(values) | Self::Float(values) => values.get(row).map(prefetch),
-            Self::String(texts) => texts.offsets.get(row).map(prefetch),
-        };
-    }
-
-    /// Asks for the text of one row ahead of time; reads the slot that [`prefetch`](Self::prefetch) asked for.
-    #[inline]
-    pub fn prefetch_text(&self, row: usize) {
-        if let Self::String(texts) = self
-            && let Some(start) = texts.offsets.get(row)
-            && let Ok(start) = usize::try_from(i32::from_le_bytes(*start))
-            && let Some(first) = texts.text.get(start)
-        {
-            prefetch(first);
-        }
     }
 }
 
@@ -126,6 +115,54 @@ impl<'a> TextView<'a> {
         std::str::from_utf8(self.bytes(row)?)
             .map_err(|error| Damage(format!("expected UTF-8 text in row {row}, found an {error}")))
     }
+}
+
+impl RawColumn {
+    /// The value of a row that is known to be in the batch; `None` when its text lies outside.
+    #[inline]
+    pub(super) fn value<'a>(&self, file: &'a [u8], row: usize) -> Option<RawValue<'a>> {
+        Some(match self {
+            Self::Bool(bits) => RawValue::Bool(file.get(bits.start + row / 8)? >> (row % 8) & 1 == 1),
+            Self::Int(values) => RawValue::Int(i64::from_le_bytes(*word(file, values.start, row)?)),
+            Self::Float(values) => RawValue::Float(f64::from_le_bytes(*word(file, values.start, row)?)),
+            Self::String { offsets, text } => {
+                let [s0, s1, s2, s3, e0, e1, e2, e3] = *file.get(offsets.start + row * 4..)?.first_chunk()?;
+                let start = usize::try_from(i32::from_le_bytes([s0, s1, s2, s3])).ok()?;
+                let end = usize::try_from(i32::from_le_bytes([e0, e1, e2, e3])).ok()?;
+                RawValue::Text(file.get(text.clone())?.get(start..end)?)
+            }
+        })
+    }
+
+    /// Asks for the memory of one row's slot ahead of time.
+    #[inline]
+    pub(super) fn prefetch(&self, file: &[u8], row: usize) {
+        let place = match self {
+            Self::Bool(bits) => bits.start + row / 8,
+            Self::Int(values) | Self::Float(values) => values.start + row * 8,
+            Self::String { offsets, .. } => offsets.start + row * 4,
+        };
+        if let Some(slot) = file.get(place) {
+            prefetch(slot);
+        }
+    }
+
+    /// Asks for the text of one row ahead of time; reads its slot.
+    #[inline]
+    pub(super) fn prefetch_text(&self, file: &[u8], row: usize) {
+        if let Self::String { offsets, text } = self
+            && let Some(start) = file.get(offsets.start + row * 4..).and_then(|slot| slot.first_chunk())
+            && let Ok(start) = usize::try_from(i32::from_le_bytes(*start))
+            && let Some(first) = text.start.checked_add(start).and_then(|place| file.get(place))
+        {
+            prefetch(first);
+        }
+    }
+}
+
+#[inline]
+fn word(file: &[u8], start: usize, row: usize) -> Option<&[u8; 8]> {
+    file.get(start + row * 8..)?.first_chunk()
 }
 
 #[cold]

@@ -10,8 +10,8 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyString, PyTuple, PyType};
 use super::buffer::NewBytes;
 use super::error::to_py_err;
 use crate::error::{Error, Result};
+use crate::format::metadata::RawValue;
 use crate::reader::{Cache, CacheSet, Fetched};
-use crate::value::ValueRef;
 
 /// Everything that the samples of one dataset share.
 pub(super) struct SampleFactory {
@@ -59,11 +59,16 @@ impl SampleFactory {
         let dict = PyDict::new(py);
         for (column, key) in self.keys.iter().enumerate() {
             let key = key.bind(py);
-            let stored = match cache.value(column, row)? {
-                ValueRef::Bool(value) => dict.set_item(key, PyBool::new(py, value)),
-                ValueRef::Int(value) => dict.set_item(key, value),
-                ValueRef::Float(value) => dict.set_item(key, PyFloat::new(py, value)),
-                ValueRef::String(value) => dict.set_item(key, PyString::new(py, value)),
+            let stored = match cache.raw_value(column, row) {
+                Some(RawValue::Bool(value)) => dict.set_item(key, PyBool::new(py, value)),
+                Some(RawValue::Int(value)) => dict.set_item(key, value),
+                Some(RawValue::Float(value)) => dict.set_item(key, PyFloat::new(py, value)),
+                // Python checks text while it copies it; once is enough.
+                Some(RawValue::Text(bytes)) => match PyString::from_bytes(py, bytes) {
+                    Ok(text) => dict.set_item(key, text),
+                    Err(_) => return Err(unusable(cache, column, row)),
+                },
+                None => return Err(unusable(cache, column, row)),
             };
             // The keys are strings: only memory can be missing.
             stored.map_err(|error| Error::Unusable(format!("cannot make a metadata dict: {error}")))?;
@@ -98,6 +103,13 @@ impl SampleFactory {
             Bound::from_owned_ptr_or_err(py, tuple_new(self.class.as_ptr().cast(), arguments.as_ptr(), ptr::null_mut()))
         }
     }
+}
+
+/// Why a value could not be handed out.
+#[cold]
+fn unusable(cache: &Cache, column: usize, row: u64) -> Error {
+    let error = cache.value(column, row).err();
+    error.unwrap_or_else(|| Error::Unusable("cannot make a metadata value: out of memory".to_owned()))
 }
 
 /// A Python int.

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::format::compression::CompressionAlgo;
 use crate::format::index::{Index, IndexRow};
 use crate::format::manifest::{FormatVersion, Manifest};
-use crate::format::metadata::MetadataFile;
+use crate::format::metadata::{MetadataFile, RawValue};
 use crate::format::schema::Schema;
 use crate::fs::{INDEX_FILE, MANIFEST_FILE, METADATA_FILE, SHARDS_DIR};
 use crate::ids::{CacheId, SampleId};
@@ -224,22 +224,22 @@ impl Cache {
     /// Asks for the metadata slots of one row ahead of time.
     #[inline]
     pub fn prefetch_metadata(&self, row: u64) {
-        if let Some((batch, place)) = self.metadata.locate(row) {
-            for column in (0..self.schema().len()).filter_map(|column| batch.column(column)) {
-                column.prefetch(place);
-            }
-        }
+        self.metadata.prefetch(row);
     }
 
     /// Asks for the metadata texts of one row ahead of time; reads the slots that
     /// [`prefetch_metadata`](Self::prefetch_metadata) asked for.
     #[inline]
     pub fn prefetch_texts(&self, row: u64) {
-        if let Some((batch, place)) = self.metadata.locate(row) {
-            for column in (0..self.schema().len()).filter_map(|column| batch.column(column)) {
-                column.prefetch_text(place);
-            }
-        }
+        self.metadata.prefetch_texts(row);
+    }
+
+    /// One metadata value as it is stored, for the hot path: `None` where [`value`](Self::value) tells what is wrong,
+    /// and text that nobody checked.
+    #[must_use]
+    #[inline]
+    pub fn raw_value(&self, column: usize, row: u64) -> Option<RawValue<'_>> {
+        self.metadata.raw_value(column, row)
     }
 
     /// One metadata value: `column` is its place in the schema, `row` the sample.
