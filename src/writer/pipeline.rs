@@ -114,13 +114,20 @@ fn check_collisions(base: &Path, names: &[Named]) -> Result<()> {
 enum Stop {
     /// This source failed; the others go on.
     Source(Error),
-    /// The whole call ends.
+    /// The source ended the whole call; the caches of earlier sources are still published.
+    Quit(Error),
+    /// The whole call ends at once.
     Call(Error),
 }
 
 impl Stop {
     /// What a source said while it was called back.
     fn from_source(error: Error) -> Self {
+        if matches!(error, Error::Interrupted) { Self::Quit(error) } else { Self::Source(error) }
+    }
+
+    /// What went wrong with the place of a source; an interruption is the caller's there.
+    fn from_place(error: Error) -> Self {
         if matches!(error, Error::Interrupted) { Self::Call(error) } else { Self::Source(error) }
     }
 }
@@ -146,6 +153,10 @@ impl Puller<'_> {
             match self.write_one(position, *source, name) {
                 Ok(()) => {}
                 Err(Stop::Source(error)) => self.settle(position, Err(error)),
+                Err(Stop::Quit(error)) => {
+                    self.wait_for_pulled();
+                    return Err(error);
+                }
                 Err(Stop::Call(error)) => return Err(error),
             }
             self.collect()?;
@@ -172,9 +183,9 @@ impl Puller<'_> {
             place.clone_from(&fingerprint);
         }
         let target = self.call.base().join(name.as_str());
-        if self.is_taken(&target).map_err(Stop::from_source)? {
+        if self.is_taken(&target).map_err(Stop::from_place)? {
             let decided = self.existing.decide(&target, fingerprint.as_deref(), self.waiter);
-            decided.map_err(Stop::from_source)?;
+            decided.map_err(Stop::from_place)?;
             self.settle(position, Ok(target));
             return Ok(());
         }
@@ -196,9 +207,9 @@ impl Puller<'_> {
                 token.cache().fail(error);
                 Ok(())
             }
-            Err(Stop::Call(error)) => {
+            Err(stop) => {
                 token.cache().fail(Error::Interrupted);
-                Err(Stop::Call(error))
+                Err(stop)
             }
         }
     }
@@ -306,6 +317,15 @@ impl Puller<'_> {
         }
         self.shown.sources_done = self.results.iter().filter(|result| result.is_some()).count();
         self.progress.update(&self.shown);
+    }
+
+    /// Waits for caches that have all their samples, unless the caller wants to stop as well.
+    fn wait_for_pulled(&mut self) {
+        while !self.call.wait_for_all(Duration::ZERO) {
+            if self.wait(Call::wait_for_all).is_err() {
+                return;
+            }
+        }
     }
 
     /// Leaves nothing behind: no task of this call is running or queued afterwards.
