@@ -218,9 +218,16 @@ impl Puller<'_> {
         let cache = token.cache();
         let algo = self.call.config().compression.algo;
         let mut rows = Rows::new(name.as_str(), algo, cache.profile.local());
+        let pulled = self.pull_into(&mut rows, source, token);
+        cache.profile.merge(rows.times());
+        pulled
+    }
+
+    fn pull_into(&mut self, rows: &mut Rows, source: &mut dyn Source, token: &Token) -> std::result::Result<(), Stop> {
+        let cache = token.cache();
         let mut pulled_at = Instant::now();
         loop {
-            let more = source.pull(&mut rows).map_err(Stop::from_source)?;
+            let more = source.pull(rows).map_err(Stop::from_source)?;
             let now = Instant::now();
             if cache.has_failed() {
                 // The reason is recorded already.
@@ -229,17 +236,16 @@ impl Puller<'_> {
             let was_slow = now.duration_since(pulled_at) >= SLOW_PULL;
             pulled_at = now;
             for batch in [rows.take_closed(), rows.take_full()].into_iter().flatten() {
-                self.dispatch(token, &mut rows, batch)?;
+                self.dispatch(token, rows, batch)?;
                 pulled_at = Instant::now();
             }
             let goes_now = !more || (was_slow && self.call.wait_for_room(rows.byte_len(), Duration::ZERO));
             if goes_now && let Some(batch) = rows.take_rest() {
-                self.dispatch(token, &mut rows, batch)?;
+                self.dispatch(token, rows, batch)?;
                 pulled_at = Instant::now();
             }
             if !more {
                 cache.exhausted();
-                cache.profile.merge(rows.times());
                 return Ok(());
             }
         }
