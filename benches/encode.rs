@@ -1,9 +1,10 @@
 //! The steps that turn a sample into a record, one by one.
 
 use std::hint::black_box;
+use std::time::Instant;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use dataset_rt::checksum::{Sha256Hasher, blake3_64};
+use dataset_rt::checksum::{Sha256Hasher, blake3_64, blake3_64_each};
 use dataset_rt::format::compression::CompressionAlgo;
 use dataset_rt::format::record::RecordEncoder;
 use dataset_rt::format::schema::{Field, Schema};
@@ -29,6 +30,18 @@ fn encode(criterion: &mut Criterion) {
         group.throughput(Throughput::Bytes(len as u64));
         group.bench_with_input(BenchmarkId::new("blake3-64", len), &bytes, |bencher, bytes| {
             bencher.iter(|| blake3_64(&[black_box(bytes)]));
+        });
+        group.bench_with_input(BenchmarkId::new("blake3-64, one of many", len), &bytes, |bencher, bytes| {
+            let many = bytes.repeat(64);
+            let records: Vec<_> = (0..64).map(|record| record * len..(record + 1) * len).collect();
+            let mut sums = Vec::new();
+            bencher.iter_custom(|rounds| {
+                let started = Instant::now();
+                for _ in 0..rounds.div_ceil(64) {
+                    blake3_64_each(black_box(&many), &records, &mut sums);
+                }
+                started.elapsed()
+            });
         });
         group.bench_with_input(BenchmarkId::new("sha256", len), &bytes, |bencher, bytes| {
             let mut hasher = Sha256Hasher::new();

@@ -1,8 +1,14 @@
 //! Checksums: SHA-256 of whole files, the first eight bytes of BLAKE3 for single records.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod lanes;
+
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read as _, Write};
+use std::ops::Range;
 use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
@@ -45,13 +51,28 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
 /// The checksum of one record: the first eight bytes of BLAKE3 over all `parts` together, little endian.
 #[must_use]
 pub fn blake3_64(parts: &[&[u8]]) -> u64 {
-    let mut hasher = blake3::Hasher::new();
-    for part in parts {
-        hasher.update(part);
+    let hash = if let [only] = parts {
+        blake3::hash(only)
+    } else {
+        let mut hasher = blake3::Hasher::new();
+        for part in parts {
+            hasher.update(part);
+        }
+        hasher.finalize()
+    };
+    hash.as_bytes().first_chunk::<8>().map_or(0, |first| u64::from_le_bytes(*first))
+}
+
+/// Sets `sums` to [`blake3_64`] of each of the `records`, which are ranges of `buffer`: much faster than one by one
+/// where they are short.
+pub fn blake3_64_each(buffer: &[u8], records: &[Range<usize>], sums: &mut Vec<u64>) {
+    #[cfg(target_arch = "x86_64")]
+    lanes::fill(buffer, records, sums);
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        sums.clear();
+        sums.extend(records.iter().map(|record| blake3_64(&[buffer.get(record.clone()).unwrap_or_default()])));
     }
-    let mut first = [0_u8; 8];
-    hasher.finalize_xof().fill(&mut first);
-    u64::from_le_bytes(first)
 }
 
 /// Passes everything on to a writer and hashes what that writer accepted.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::checksum::blake3_64;
+use crate::checksum::{blake3_64, blake3_64_each};
 use crate::error::{Error, Result};
 use crate::format::columns::ColumnBuffer;
 use crate::format::compression::CompressionAlgo;
@@ -19,6 +19,9 @@ const WRITE_IN_PLACE_FROM: usize = 16 * 1024;
 pub(crate) struct Encoded {
     own: Vec<u8>,
     records: Vec<Record>,
+    checksums: Vec<u64>,
+    /// Scratch memory.
+    ranges: Vec<Range<usize>>,
 }
 
 /// One record of a batch.
@@ -30,7 +33,6 @@ pub(crate) struct Record {
     in_place: usize,
     /// Bytes of the payload before compression.
     pub(crate) payload_len: u64,
-    pub(crate) checksum: u64,
 }
 
 impl Record {
@@ -76,21 +78,40 @@ impl Encoded {
                 }
             }
             let own_end = self.own.len();
-            let own = self.own.get(own_start..own_end).unwrap_or_default();
-            let checksum = if stays { blake3_64(&[own, payload]) } else { blake3_64(&[own]) };
             self.records.push(Record {
                 own_start,
                 own_end,
                 in_place: if stays { payload.len() } else { 0 },
                 payload_len: payload.len() as u64,
-                checksum,
             });
         }
+        self.checksum(batch);
         if let Some(started) = started {
             let spent = started.elapsed().saturating_sub(compressing);
             times.add(Stage::RecordEncode, spent, batch.payload_bytes());
         }
         Ok(())
+    }
+
+    /// Checksums of all records in order.
+    pub(crate) fn checksums(&self) -> &[u64] {
+        &self.checksums
+    }
+
+    fn checksum(&mut self, batch: &Batch) {
+        self.ranges.clear();
+        self.ranges.extend(self.records.iter().map(|record| match record.in_place {
+            0 => record.own_start..record.own_end,
+            // Done below, together with its payload.
+            _ => 0..0,
+        }));
+        blake3_64_each(&self.own, &self.ranges, &mut self.checksums);
+        for (row, (record, checksum)) in self.records.iter().zip(&mut self.checksums).enumerate() {
+            if record.in_place > 0 {
+                let own = self.own.get(record.own_start..record.own_end).unwrap_or_default();
+                *checksum = blake3_64(&[own, batch.payload(row)]);
+            }
+        }
     }
 
     /// Hands the bytes of consecutive records to `take` in order, in as few pieces as they lie in memory.

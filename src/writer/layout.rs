@@ -74,7 +74,6 @@ impl Layout {
             let stored_len = record.stored_len();
             let place = self.shards.place(stored_len, record.payload_len);
             self.index.push(&IndexRow { shard: place.shard, offset: place.offset, length: stored_len }.to_bytes());
-            self.checksums.push(&record.checksum.to_le_bytes());
             match run {
                 Some((_, start)) if place.offset == 0 => {
                     self.end_run(&mut placed, job, run, row)?;
@@ -90,6 +89,9 @@ impl Layout {
             }
         }
         self.end_run(&mut placed, job, run, job.encoded.records().len())?;
+        for checksum in job.encoded.checksums() {
+            self.checksums.push(&checksum.to_le_bytes());
+        }
         if let Some(metadata) = &mut self.metadata {
             metadata.append(job.batch.len(), job.batch.columns())?;
         }
