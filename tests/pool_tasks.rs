@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dataset_rt::error::Error;
 use dataset_rt::pool::{Task, WorkerPool};
@@ -73,26 +73,43 @@ fn waiting_ends_when_the_work_does_or_the_time_is_up() {
     let pool = WorkerPool::new(1).unwrap();
     let (holder, go_on) = hold(&pool);
     assert!(!holder.wait(Duration::from_millis(1)));
-    thread::scope(|scope| {
-        let waiters: Vec<_> = (0..3).map(|_| scope.spawn(|| holder.wait(PATIENCE))).collect();
-        go_on.send(()).unwrap();
-        assert!(waiters.into_iter().all(|waiter| waiter.join().unwrap()));
-    });
+    go_on.send(()).unwrap();
     holder.take().unwrap();
+    let start = Instant::now();
+    for round in 0..100 {
+        let (holder, go_on) = hold(&pool);
+        thread::scope(|scope| {
+            let waiters: Vec<_> = (0..3).map(|_| scope.spawn(|| holder.wait(PATIENCE))).collect();
+            // Now and then they are asleep by then.
+            for _ in 0..round * 1000 {
+                std::hint::spin_loop();
+            }
+            go_on.send(()).unwrap();
+            assert!(waiters.into_iter().all(|waiter| waiter.join().unwrap()));
+        });
+        holder.take().unwrap();
+    }
+    assert!(start.elapsed() < PATIENCE, "woken by the clock only");
 }
 
 #[test]
 fn cancelling_wakes_who_waits() {
     let pool = WorkerPool::new(1).unwrap();
     let (_holder, _go_on) = hold(&pool);
-    for _ in 0..200 {
+    let start = Instant::now();
+    for round in 0..100 {
         let task = Task::spawn(&pool, || Ok(())).unwrap();
         thread::scope(|scope| {
             let waiter = scope.spawn(|| task.wait(PATIENCE));
+            // Now and then the waiter is asleep by then.
+            for _ in 0..round * 1000 {
+                std::hint::spin_loop();
+            }
             assert!(task.cancel());
             assert!(waiter.join().unwrap());
         });
     }
+    assert!(start.elapsed() < PATIENCE, "woken by the clock only");
 }
 
 /// Says where it is dropped.

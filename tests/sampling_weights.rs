@@ -71,6 +71,17 @@ proptest! {
 }
 
 #[test]
+fn d06_sums_next_to_a_power_of_two_are_not_rounded() {
+    let below_one = 1.0 - f64::EPSILON / 2.0;
+    // In floating point the first sum rounds up to 4, however it is added; the others are powers of two, and the last
+    // of them needs a carry from one word of the exact sum to the next.
+    for weights in [[1.0, 1.0, 1.0, below_one], [0.5, 1.5, 1.0, 1.0], [8192.0, 4096.0, 2048.0, 2048.0]] {
+        let table = table(&weights);
+        assert_eq!(held(&table), lengths(&weights, 60, table.capacity()), "{weights:?}");
+    }
+}
+
+#[test]
 fn d06_every_row_of_a_long_table_holds_its_length() {
     let rows = 100_000_u32;
     let random = |row: u32| philox4x64([u64::from(row), 0, 0, 0], [1, 2])[0] >> 44;
@@ -164,9 +175,14 @@ fn weights_that_cannot_be_drawn_by_are_refused() {
     let refused = |weights: &[f64]| AliasTable::build(weights, &mut one_by_one).unwrap_err().to_string();
     assert!(refused(&[]).contains("no rows"));
     let mut weights = vec![1.0; 40_000];
+    weights[30_000] = -5.0;
+    weights[35_000] = 0.0;
+    assert!(refused(&weights).contains("row 30000"), "the first of several");
+    weights[30_000..].fill(1.0);
     for (row, weight) in [(39_999, f64::INFINITY), (20_000, f64::NAN), (16_384, -1.0), (300, -0.0), (20, 0.0)] {
         weights[row] = weight;
         let message = refused(&weights);
+        weights[row] = 1.0;
         assert!(message.contains(&format!("row {row}")) && message.contains(&format!("found {weight}")), "{message}");
         assert_eq!(message.contains("filter it"), weight == 0.0, "{message}");
     }
@@ -188,6 +204,14 @@ fn tables_can_be_put_together_from_their_parts() {
     for (cells, capacity) in [(0, 1), (1, 1), (1000, 1 << 54)] {
         assert!(AliasTable::from_parts(vec![0; cells].into(), capacity).is_err(), "{cells} {capacity}");
     }
+    // In units: row 0 holds one of the four of its cell, row 1 the rest and its own cell.
+    let small = AliasTable::from_parts(vec![1 << 1 | 1, 4 << 1 | 1].into(), 4).unwrap();
+    let stream = DrawStream::from_table(small.into(), 4);
+    let mut rows = vec![0; 80_000];
+    stream.draws(0, &mut rows);
+    let zeros = rows.iter().filter(|row| **row == 0).count();
+    assert!(zeros.abs_diff(10_000) < 500, "{zeros}");
+
     let made_up: Vec<u64> = (0..64_u64).map(|cell| cell.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
     let stream = DrawStream::from_table(AliasTable::from_parts(made_up.into(), (1 << 58) - 1).unwrap().into(), 4);
     let mut rows = [0; 1000];

@@ -42,6 +42,9 @@ impl AliasTable {
                 "a table with different weights has at most {MAX_ROWS} rows, found {rows}"
             )));
         }
+        // One block would only be passed to another thread and waited for.
+        let mut here = one_by_one;
+        let run: &mut RunBlocks<'_> = if weights.len() <= BLOCK_ROWS { &mut here } else { run };
         let survey = map(weights, run, &survey)?.into_iter().fold(Survey::EMPTY, Survey::joined);
         let magnitude = match survey.magnitude() {
             Some(magnitude) => magnitude,
@@ -56,9 +59,9 @@ impl AliasTable {
             return Ok(None);
         }
         let mut lengths = Lengths::new(weights, magnitude);
-        let sums = map(weights, run, &|block, _| Ok(lengths.of_block(block).map(|(_, length)| length).sum::<u64>()))?;
+        let sums = map(weights, run, &|block, _| Ok(lengths.sum(block)))?;
         lengths.fill_up(sums.iter().sum());
-        let pairing = Pairing::new(lengths, &map(weights, run, &|block, _| Ok(lengths.summary(block)))?);
+        let pairing = Pairing::new(lengths, &map(weights, run, &|block, _| Ok(lengths.tiles(block)))?.concat());
 
         // The capacity is at most 2^62 / rows + 2, so that every threshold fits above the bits of an alias.
         let alias_bits = alias_bits(rows);

@@ -7,6 +7,7 @@
 //! and P. Sanders: Parallel weighted random sampling, 2019, in whole numbers.)
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use super::build::BLOCK_ROWS;
 use crate::sampling::total::parts;
@@ -59,102 +60,111 @@ impl<'a> Lengths<'a> {
         self.weights.get(row).map(|weight| self.length(row, *weight))
     }
 
-    /// Rows of a block with their lengths.
-    pub(super) fn of_block(&self, block: usize) -> impl Iterator<Item = (usize, u64)> {
-        let first = block * BLOCK_ROWS;
-        let weights = self.weights.get(first..).unwrap_or_default();
-        weights.iter().take(BLOCK_ROWS).zip(first..).map(|(weight, row)| (row, self.length(row, *weight)))
+    /// The rows among `rows` that exist, with their lengths.
+    fn of(&self, rows: Range<usize>) -> impl Iterator<Item = (usize, u64)> {
+        let first = rows.start;
+        let weights = self.weights.get(first..rows.end.min(self.weights.len())).unwrap_or_default();
+        weights.iter().zip(first..).map(|(weight, row)| (row, self.length(row, *weight)))
     }
 
-    pub(super) fn summary(&self, block: usize) -> Summary {
-        let mut summary = Summary::default();
-        let mut first_heavy = usize::MAX;
-        for (row, length) in self.of_block(block) {
-            summary.deficit += self.capacity.saturating_sub(length);
-            summary.excess += length.saturating_sub(self.capacity);
-            // Without branches, which nobody could predict.
-            first_heavy = first_heavy.min(if length > self.capacity { row } else { usize::MAX });
-        }
-        summary.first_heavy = (first_heavy < usize::MAX).then_some(first_heavy);
-        summary
+    /// Sum of the lengths of a block.
+    pub(super) fn sum(&self, block: usize) -> u64 {
+        self.of(rows_of(block)).map(|(_, length)| length).sum()
+    }
+
+    /// What the tiles of a block add to the two lines.
+    pub(super) fn tiles(&self, block: usize) -> Vec<Tile> {
+        let tile = |first: usize| {
+            let (mut rows, mut sum, mut excess) = (0, 0, 0);
+            for (_, length) in self.of(first..first + TILE_ROWS) {
+                rows += 1;
+                sum += length;
+                excess += length.saturating_sub(self.capacity);
+            }
+            Tile { deficit: self.capacity * rows + excess - sum, excess }
+        };
+        rows_of(block).step_by(TILE_ROWS).map(tile).collect()
     }
 }
 
-/// What one block of rows adds to the two lines.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Summary {
+/// Rows of a block; the last block has fewer.
+fn rows_of(block: usize) -> Range<usize> {
+    block * BLOCK_ROWS..(block + 1) * BLOCK_ROWS
+}
+
+/// Rows at whose ends the two lines are known.
+const TILE_ROWS: usize = 1 << 10;
+
+/// What the rows of one tile add to the two lines.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tile {
     deficit: u64,
     excess: u64,
-    first_heavy: Option<usize>,
 }
 
-/// The two lines, known at the ends of blocks.
+/// The two lines, known at the ends of tiles.
 #[derive(Debug)]
 pub(super) struct Pairing<'a> {
     lengths: Lengths<'a>,
     deficit_ends: Vec<u64>,
     excess_ends: Vec<u64>,
-    /// For each block the first heavy row behind it.
-    next_heavy: Vec<Option<usize>>,
 }
 
 impl<'a> Pairing<'a> {
-    pub(super) fn new(lengths: Lengths<'a>, blocks: &[Summary]) -> Self {
-        let ends = |size: fn(&Summary) -> u64| {
+    pub(super) fn new(lengths: Lengths<'a>, tiles: &[Tile]) -> Self {
+        let ends = |size: fn(&Tile) -> u64| {
             let mut end = 0;
-            blocks.iter().map(|block| (end += size(block), end).1).collect()
+            tiles.iter().map(|tile| (end += size(tile), end).1).collect()
         };
-        let mut heavy = None;
-        let mut next_heavy = Vec::with_capacity(blocks.len());
-        for block in blocks.iter().rev() {
-            next_heavy.push(heavy);
-            heavy = block.first_heavy.or(heavy);
-        }
-        next_heavy.reverse();
-        Self { lengths, deficit_ends: ends(|block| block.deficit), excess_ends: ends(|block| block.excess), next_heavy }
+        Self { lengths, deficit_ends: ends(|tile| tile.deficit), excess_ends: ends(|tile| tile.excess) }
     }
 
     /// Fills the cells of one block; `pack` makes a cell from its threshold and its alias.
     pub(super) fn fill(&self, block: usize, cells: &mut [u64], pack: impl Fn(u64, usize) -> u64) {
         let capacity = self.lengths.capacity;
-        let mut deficit = start_of(block, &self.deficit_ends);
-        let mut excess = start_of(block, &self.excess_ends);
+        let rows = rows_of(block);
+        let mut deficit = end_before(rows.start, &self.deficit_ends);
+        let mut excess = end_before(rows.start, &self.excess_ends);
         let mut heavies = Walk::new(&self.excess_ends);
         let mut lights = Walk::new(&self.deficit_ends);
-        // Heavy row with a lack of its own, whose cell waits for the next heavy row.
+        let excess_of = |row| Some(self.lengths.at(row)?.saturating_sub(capacity));
+        let deficit_of = |row| Some(capacity.saturating_sub(self.lengths.at(row)?));
+        // Place and threshold of a heavy row with a lack of its own: its cell waits for the next heavy row.
         let mut waiting: Option<(usize, u64)> = None;
-        let first = block * BLOCK_ROWS;
-        for (place, (row, length)) in self.lengths.of_block(block).enumerate() {
+        for (place, (row, length)) in self.lengths.of(rows).enumerate() {
             let cell = match length.cmp(&capacity) {
                 Ordering::Equal => pack(capacity, row),
                 Ordering::Less => {
-                    heavies.to(|end| end > deficit, |row| Some(self.lengths.at(row)?.saturating_sub(capacity)));
+                    heavies.to(|end| end > deficit, excess_of);
                     deficit += capacity - length;
                     pack(length, heavies.row)
                 }
                 Ordering::Greater => {
-                    if let Some((heavy, threshold)) = waiting.take() {
-                        set(cells, heavy - first, pack(threshold, row));
+                    if let Some((place, threshold)) = waiting.take() {
+                        set(cells, place, pack(threshold, row));
                     }
                     excess += length - capacity;
-                    lights.to(|end| end >= excess, |row| Some(capacity.saturating_sub(self.lengths.at(row)?)));
+                    lights.to(|end| end >= excess, deficit_of);
                     let lack = lights.end - excess;
                     if lack > 0 {
-                        waiting = Some((row, capacity - lack));
+                        waiting = Some((place, capacity - lack));
                     }
                     pack(capacity, row)
                 }
             };
             set(cells, place, cell);
         }
-        if let (Some((heavy, threshold)), Some(Some(next))) = (waiting, self.next_heavy.get(block)) {
-            set(cells, heavy - first, pack(threshold, *next));
+        if let Some((place, threshold)) = waiting {
+            let mut heavies = Walk::new(&self.excess_ends);
+            heavies.to(|end| end > excess, excess_of);
+            set(cells, place, pack(threshold, heavies.row));
         }
     }
 }
 
-fn start_of(block: usize, ends: &[u64]) -> u64 {
-    block.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0)
+/// Where a line is at the start of a tile.
+fn end_before(first_row: usize, tile_ends: &[u64]) -> u64 {
+    (first_row / TILE_ROWS).checked_sub(1).and_then(|tile| tile_ends.get(tile)).copied().unwrap_or(0)
 }
 
 fn set(cells: &mut [u64], place: usize, cell: u64) {
@@ -165,7 +175,7 @@ fn set(cells: &mut [u64], place: usize, cell: u64) {
 
 /// A place on one of the two lines, which only moves forward.
 struct Walk<'a> {
-    block_ends: &'a [u64],
+    tile_ends: &'a [u64],
     /// Row reached, and where its piece of the line ends.
     row: usize,
     end: u64,
@@ -173,23 +183,23 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(block_ends: &'a [u64]) -> Self {
-        Self { block_ends, row: 0, end: 0, next_row: 0 }
+    fn new(tile_ends: &'a [u64]) -> Self {
+        Self { tile_ends, row: 0, end: 0, next_row: 0 }
     }
 
     /// Moves to the first row whose piece ends where `reached` says; `size` gives a row's share of the line.
     #[inline]
     fn to(&mut self, reached: impl Fn(u64) -> bool, size: impl Fn(usize) -> Option<u64>) {
         while !reached(self.end) {
-            if self.next_row.is_multiple_of(BLOCK_ROWS) {
-                let block = self.block_ends.partition_point(|end| !reached(*end));
-                (self.next_row, self.end) = (block * BLOCK_ROWS, start_of(block, self.block_ends));
+            if self.next_row.is_multiple_of(TILE_ROWS) {
+                self.next_row = self.tile_ends.partition_point(|end| !reached(*end)) * TILE_ROWS;
+                self.end = end_before(self.next_row, self.tile_ends);
             }
             // There always is one: both lines have the same length.
             let Some(size) = size(self.next_row) else { return };
-            if size > 0 {
-                (self.row, self.end) = (self.next_row, self.end + size);
-            }
+            // Without a branch, which nobody could predict.
+            self.row = if size > 0 { self.next_row } else { self.row };
+            self.end += size;
             self.next_row += 1;
         }
     }
