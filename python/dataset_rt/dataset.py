@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from dataset_rt.metadata import ArrowStream, FrameCache, arrow_stream
+from dataset_rt.torch import require_torch
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from dataset_rt._native import Dataset, SampleIterator
     from dataset_rt.config import ReaderConfig
+    from dataset_rt.protocols import SizedTorchIterableDataset
     from dataset_rt.records import CachedSample
 
 
@@ -103,6 +105,17 @@ class CachedDataset:
     def set_samples_metadata(self, metadata: "pl.DataFrame | ArrowStream") -> None:
         """Do what `update_metadata` does. Older name, kept for existing programs."""
         self.update_metadata(metadata)
+
+    def to_torch_iterable_dataset(self) -> "SizedTorchIterableDataset":
+        """Return a view that is a `torch.utils.data.IterableDataset` with a length.
+
+        It yields what iterating the dataset yields, for a `DataLoader` that loads in the main process; loading workers
+        are refused.
+
+        Raises:
+            ImportError: PyTorch is not installed.
+        """
+        return require_torch("iterable").TorchIterableDataset(self)  # type: ignore[no-any-return]
 
     def close(self) -> None:
         """Give back files and memory; iterators that are alive end normally. Closing again does nothing."""
