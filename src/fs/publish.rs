@@ -98,3 +98,28 @@ fn rename_checked(staging: &Path, target: &Path) -> io::Result<()> {
     }
     fs::rename(staging, target)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c07_the_fallback_replaces_nothing_either() {
+        let base = tempfile::tempdir().unwrap();
+        let place = |name: &str| base.path().join(name);
+        for directory in ["staging", "empty", "complete"] {
+            fs::create_dir(place(directory)).unwrap();
+        }
+        for file in ["staging/manifest.json", "complete/manifest.json", "file"] {
+            fs::write(place(file), file).unwrap();
+        }
+        for taken in ["file", "empty", "complete"] {
+            let error = rename_checked(&place("staging"), &place(taken)).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::AlreadyExists, "{taken}");
+        }
+        assert_eq!(fs::read_to_string(place("complete/manifest.json")).unwrap(), "complete/manifest.json");
+        assert_eq!(fs::read_dir(place("empty")).unwrap().count(), 0);
+        rename_checked(&place("staging"), &place("new")).unwrap();
+        assert_eq!(fs::read_to_string(place("new/manifest.json")).unwrap(), "staging/manifest.json");
+    }
+}
