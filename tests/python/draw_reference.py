@@ -77,9 +77,7 @@ class AliasTable:
             heavy = self._fill_heavy(cells, left, heavy, heavy_rows)
         return cells
 
-    def _fill_heavy(
-        self, cells: list[tuple[int, int]], left: list[int], heavy: int, heavy_rows: Iterator[int]
-    ) -> int:
+    def _fill_heavy(self, cells: list[tuple[int, int]], left: list[int], heavy: int, heavy_rows: Iterator[int]) -> int:
         following = next(heavy_rows)
         if left[heavy] < self.capacity:
             cells[heavy] = left[heavy], following

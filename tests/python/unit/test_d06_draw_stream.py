@@ -24,7 +24,9 @@ def test_d06_words_are_those_of_numpy(seed: int, position: int, purpose: int) ->
     for attempt in range(3):
         counter = block + attempt * 2**128 + purpose * 2**192
         key = np.array([seed, reference.DOMAIN], dtype=np.uint64)
-        limbs = np.array([(counter - 1) % 2**256 >> shift & (2**64 - 1) for shift in (0, 64, 128, 192)], dtype=np.uint64)
+        limbs = np.array(
+            [(counter - 1) % 2**256 >> shift & (2**64 - 1) for shift in (0, 64, 128, 192)], dtype=np.uint64
+        )
         theirs = np.random.Philox(counter=limbs, key=key).random_raw(4)
         assert next(words) == int(theirs[place])
 
