@@ -22,6 +22,9 @@ class ShardCompression(_Config):
 
     `ratio` is a note that goes into the manifest: the compression that the writer of the cache expected. Without
     compression it is exactly 1.0.
+
+    >>> ShardCompression(algo="lz4", ratio=2.5)
+    ShardCompression(algo='lz4', ratio=2.5)
     """
 
     algo: CompressionAlgo = "none"

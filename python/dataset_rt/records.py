@@ -13,7 +13,12 @@ Metadata: TypeAlias = Mapping[str, MetadataValue]
 
 
 class CacheInput(NamedTuple):
-    """One sample for a cache: payload bytes, and values to filter and weight it by."""
+    """One sample for a cache: payload bytes, and values to filter and weight it by.
+
+    >>> data, metadata = CacheInput(b"pixels", {"label": 3})
+    >>> metadata["label"]
+    3
+    """
 
     data: BytesLike
     metadata: Metadata

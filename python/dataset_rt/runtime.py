@@ -30,6 +30,10 @@ class DatasetRuntime:
 
     One runtime serves a whole program. Datasets opened through it share its threads and keep them alive, also after
     `close`. A runtime is a context manager.
+
+    >>> with DatasetRuntime(num_workers=2) as runtime:
+    ...     runtime.write_cache([], "caches")
+    []
     """
 
     __slots__ = ("__weakref__", "_native")
