@@ -59,7 +59,7 @@ else
 RUST_TESTS := cargo test --locked --lib --tests
 endif
 
-test: $(VENV)/.group-test extension-quick
+test: $(VENV)/.group-test $(VENV)/.group-torch extension-quick
 	@$(STEP) 'build the Rust tests' cargo test --locked --no-run
 	@$(STEP) 'Rust tests' --closing 'tests? run:|^test result:' $(RUST_TESTS)
 	@$(STEP) 'Rust doctests' --closing '^test result:' cargo test --locked --doc
@@ -76,6 +76,7 @@ lint: $(VENV)/.group-lint
 
 bench: $(VENV)/.group-bench extension
 	cargo bench --locked
+	$(IN_VENV) benches/python/read_path.py
 
 docs: $(VENV)/.group-docs
 	@$(STEP) 'reference of the Rust crate' env RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps
