@@ -156,8 +156,8 @@ mod tests {
             line.update(&progress(0, 0, 4), start).unwrap(),
             "[0/4] digits[2J: 0 samples, 0 samples/s, 0.0 MB/s"
         );
-        let text = line.update(&progress(10, 1, 4), at(1_300)).unwrap();
-        assert!(text.starts_with("[1/4] ") && text.ends_with(", ETA 1:05:00"), "{text}");
+        let text = line.update(&progress(10, 2, 5), at(13_000)).unwrap();
+        assert!(text.starts_with("[2/5] ") && text.ends_with(", ETA 5:25:00"), "{text}");
     }
 
     #[test]
