@@ -263,8 +263,11 @@ fn d10_many_batches_are_one_table() {
     let cuts = [0, 0, 1, 70_000, 70_000, 150_000];
     let parts = cuts.windows(2).map(|cut| batch.slice(cut[0], cut[1] - cut[0])).collect();
     update(&dataset, Metadata { schema: Arc::clone(&whole.schema), batches: parts }).unwrap();
+    assert_eq!(dataset.epoch_len().unwrap(), 150_000);
+    dataset.set_epoch_len(2_000).unwrap();
     let in_parts = (pass_ids(&dataset), metadata(&dataset));
     update(&dataset, whole.clone()).unwrap();
+    dataset.set_epoch_len(2_000).unwrap();
     assert_eq!(in_parts.0, pass_ids(&dataset));
     assert_eq!(in_parts.1.batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 150_000);
     assert_eq!(in_parts.1.batches[1].column(6), &batch.column(6).slice(1, 69_999));
