@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::format::compression::CompressionAlgo;
 use crate::format::index::{Index, IndexRow};
-use crate::format::manifest::{FormatVersion, Manifest};
+use crate::format::manifest::Manifest;
 use crate::format::metadata::{MetadataFile, RawValue};
 use crate::format::schema::Schema;
 use crate::fs::{INDEX_FILE, MANIFEST_FILE, METADATA_FILE, SHARDS_DIR};
@@ -58,10 +58,6 @@ impl OpenedCache {
         let path = std::fs::canonicalize(path).map_err(|error| Error::file("open", path, error))?;
         let manifest_path = path.join(MANIFEST_FILE);
         let manifest = Manifest::parse(&manifest_path, map_manifest(&path)?.as_slice())?;
-        let id = match (manifest.version, manifest.cache_id) {
-            (FormatVersion::V3, Some(id)) => id,
-            _ => CacheId(position),
-        };
         let index = Index::open(path.join(INDEX_FILE), manifest.sample_count)?;
         let metadata = Arc::new(MappedFile::open(path.join(METADATA_FILE))?);
         let metadata = MetadataFile::open(&metadata, &manifest.metadata_schema, manifest.sample_count)?;
@@ -71,7 +67,8 @@ impl OpenedCache {
             algo: shard.compression.algo,
         });
         let cache = Cache {
-            id,
+            // Version 2 has none.
+            id: manifest.cache_id.unwrap_or(CacheId(position)),
             source_name: manifest.source_name.clone(),
             source_fingerprint: manifest.source_fingerprint.clone(),
             sample_count: manifest.sample_count,
