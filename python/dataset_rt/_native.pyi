@@ -9,6 +9,8 @@ from dataset_rt.metadata import ArrowStream
 from dataset_rt.protocols import CacheSource
 from dataset_rt.records import CachedSample
 
+__all__ = ["Dataset", "Runtime", "SampleIterator", "__version__", "remove_staging_of"]
+
 __version__: str
 
 def remove_staging_of(base: str, process: int) -> None:

@@ -56,7 +56,7 @@ def arrow_stream(metadata: "pl.DataFrame | ArrowStream") -> ArrowStream:
         foreign = [f"{name!r} ({dtype})" for name, dtype in metadata.schema.items() if not _is_arrow(dtype)]
         if foreign:
             raise ValueError(
-                f"metadata column {', '.join(foreign)} has a type that Arrow cannot carry; drop or cast it before the update"
+                f"metadata column {', '.join(foreign)} has a type that cannot be handed over; drop or cast it before the update"
             )
     elif not hasattr(type(metadata), "__arrow_c_stream__"):
         raise TypeError(
@@ -67,11 +67,11 @@ def arrow_stream(metadata: "pl.DataFrame | ArrowStream") -> ArrowStream:
 
 
 def _is_arrow(dtype: Any) -> bool:
-    """Whether Arrow has a type for what polars calls `dtype`."""
+    """Whether polars hands `dtype` over in a form that Arrow knows; its null columns break the interface."""
     import polars as pl
 
     if isinstance(dtype, pl.Struct):
         return all(_is_arrow(field.dtype) for field in dtype.fields)
     if isinstance(dtype, (pl.List, pl.Array)):
         return _is_arrow(dtype.inner)
-    return str(dtype.base_type()) not in {"Object", "Int128", "UInt128", "Unknown"}
+    return str(dtype.base_type()) not in {"Int128", "Null", "Object", "UInt128", "Unknown"}

@@ -1,6 +1,6 @@
 //! The one doorway out of the interpreter: let go of it, wait, look for signals, turn the error into an exception.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyException;
@@ -37,11 +37,16 @@ impl Parked {
     }
 }
 
+thread_local! {
+    /// When this thread last let others in here. It outlives operations: many short ones in a row keep others out as well
+    /// as a long one does, if what calls them runs no bytecode in between.
+    static LET_OTHERS_IN: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
 /// The calling thread of an operation, attached to the interpreter.
 pub(super) struct Interpreter<'py, 'parked> {
     py: Python<'py>,
     parked: &'parked Parked,
-    attached_since: Instant,
 }
 
 /// Runs one operation of the core and raises what it fails with.
@@ -50,7 +55,7 @@ pub(super) fn enter<T>(
     operation: impl FnOnce(&mut Interpreter<'_, '_>, &Parked) -> Result<T>,
 ) -> PyResult<T> {
     let parked = Parked::default();
-    let result = operation(&mut Interpreter { py, parked: &parked, attached_since: Instant::now() }, &parked);
+    let result = operation(&mut Interpreter { py, parked: &parked }, &parked);
     result.map_err(|error| match (error, parked.0.take()) {
         (Error::Interrupted, Some(exception)) => exception,
         (error, _) => to_py_err(&error),
@@ -68,14 +73,14 @@ impl Waiter for Interpreter<'_, '_> {
         while !self.py.detach(|| done(WAIT_SLICE)) {
             self.signals()?;
         }
-        self.attached_since = Instant::now();
+        LET_OTHERS_IN.set(Some(Instant::now()));
         Ok(())
     }
 
     fn check(&mut self) -> Result<()> {
-        if self.attached_since.elapsed() > LONGEST_HOLD {
+        if LET_OTHERS_IN.get().is_none_or(|last| last.elapsed() > LONGEST_HOLD) {
             self.py.detach(|| ());
-            self.attached_since = Instant::now();
+            LET_OTHERS_IN.set(Some(Instant::now()));
         }
         self.signals()
     }

@@ -22,7 +22,7 @@ fn exception(cause: &Error, message: String) -> PyErr {
         Error::WrongType(_) => PyTypeError::new_err(message),
         Error::File { action, path, source } => os_error(action, path, source, message),
         Error::AlreadyExists { path, detail } => {
-            PyFileExistsError::new_err((libc::EEXIST, detail.clone(), path.clone()))
+            PyFileExistsError::new_err((libc::EEXIST, detail.clone(), path.clone().into_os_string()))
         }
         Error::UnknownSample(_) => PyIndexError::new_err(message),
         Error::Sample { cache_path, cache_id, sample_id, source } => match &**source {
@@ -46,5 +46,5 @@ fn os_error(action: &str, path: &Path, source: &io::Error, message: String) -> P
     let reason = source.to_string();
     let reason = reason.split(" (os error").next().unwrap_or_default();
     let errno = source.raw_os_error().unwrap_or(libc::EIO);
-    PyOSError::new_err((errno, format!("cannot {action}: {reason}"), path.to_path_buf()))
+    PyOSError::new_err((errno, format!("cannot {action}: {reason}"), path.as_os_str().to_owned()))
 }

@@ -144,6 +144,19 @@ impl SampleIterator {
         slf
     }
 
+    fn __repr__(slf: &Bound<'_, Self>) -> String {
+        let source = slf.get().lock();
+        match &source.stream {
+            Some(stream) => {
+                // SAFETY: within the section, see `ready`; nothing is changed.
+                let ready = with_critical_section(slf.as_any(), || unsafe { (*slf.get().ready.get()).len() });
+                let left = stream.window_len() - stream.delivered() + ready as u64;
+                format!("SampleIterator({left} of {} samples left)", stream.window_len())
+            }
+            None => "SampleIterator(being advanced by another thread)".to_owned(),
+        }
+    }
+
     fn __next__<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let iterator = slf.get();
         iterator.stamp.check().map_err(|error| to_py_err(&error))?;
