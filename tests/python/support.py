@@ -1,18 +1,23 @@
 """Sources and shortcuts that many tests use."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import dataset_rt as drt
 
-Row = tuple[Any, Mapping[Any, Any]]
+QUIET = drt.WriterConfig(show_progress=False)
 
 
 class Listed:
     """A source that yields what it was given."""
 
-    def __init__(self, name: str, rows: Iterable[Any]) -> None:
+    def __init__(self, name: Any, rows: Iterable[Any]) -> None:
         self.name = name
         self.rows = rows
 
@@ -20,7 +25,17 @@ class Listed:
         return iter(self.rows)
 
 
-QUIET = drt.WriterConfig(show_progress=False)
+class Failing:
+    """A source that yields some rows and then raises."""
+
+    def __init__(self, name: str, error: BaseException, rows: Iterable[Any] = ()) -> None:
+        self.name = name
+        self.error = error
+        self.rows = rows
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from self.rows
+        raise self.error
 
 
 def numbered(name: str, count: int, size: int = 8) -> Listed:
@@ -30,15 +45,14 @@ def numbered(name: str, count: int, size: int = 8) -> Listed:
 
 def write(runtime: drt.DatasetRuntime, base: Path, *sources: Any, **config: Any) -> list[Path]:
     """Write sources that must succeed."""
-    results = runtime.write_cache(list(sources), base, writer_config=drt.WriterConfig(show_progress=False, **config))
-    failed = [result for result in results if isinstance(result, drt.CacheWriteError)]
-    assert not failed
+    results = runtime.write_cache(list(sources), base, writer_config=QUIET.model_copy(update=config))
+    assert [result for result in results if isinstance(result, drt.CacheWriteError)] == []
     return [result.path for result in results if isinstance(result, drt.CacheWriteSuccess)]
 
 
 def write_error(runtime: drt.DatasetRuntime, base: Path, source: Any) -> str:
     """Write one source that must fail, and return the reason."""
-    [result] = runtime.write_cache(source, base, writer_config=QUIET)
+    [result] = runtime.write_cache([source], base, writer_config=QUIET)
     assert isinstance(result, drt.CacheWriteError)
     return result.message
 
@@ -53,3 +67,34 @@ def opened(
 def round_trip(runtime: drt.DatasetRuntime, base: Path, rows: Iterable[Any]) -> list[drt.CachedSample]:
     """Write rows as one cache and read them back in order."""
     return list(opened(runtime, write(runtime, base, Listed("rows", rows))))
+
+
+def numbers(samples: Iterable[drt.CachedSample]) -> list[int]:
+    """What the column `number` of samples says."""
+    return [int(sample.metadata["number"]) for sample in samples]
+
+
+def run_python(program: str, *arguments: str, timeout: float = 60, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a program in an interpreter of its own, with this one's search path."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        **options,
+    )
+
+
+def native_threads(expected: int | None = None) -> list[str]:
+    """Names of the native threads of this process that are ours; a thread takes its name a moment after it started."""
+    deadline = time.monotonic() + 10
+    while True:
+        names = []
+        for task in Path("/proc/self/task").iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                names.append((task / "comm").read_text().strip())
+        names = sorted(name for name in names if name.startswith("drt-"))
+        if expected in (None, len(names)) or time.monotonic() > deadline:
+            return names

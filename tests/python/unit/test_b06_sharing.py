@@ -1,0 +1,34 @@
+"""B6: iterators shared by threads give each sample to one of them."""
+
+import threading
+from pathlib import Path
+
+import pytest
+from support import Listed, opened, write
+
+import dataset_rt as drt
+
+
+@pytest.mark.parametrize("size", [8, 200_000])
+def test_b06_each_sample_goes_to_one_thread(runtime: drt.DatasetRuntime, tmp_path: Path, size: int) -> None:
+    count = 20_000 if size == 8 else 300
+    rows = [(row.to_bytes(size, "little"), {"number": row}) for row in range(count)]
+    iterator = iter(opened(runtime, write(runtime, tmp_path, Listed("a", rows))))
+    parts: list[list[int]] = [[] for _ in range(4)]
+    start = threading.Barrier(len(parts))
+
+    def consume(part: list[int]) -> None:
+        start.wait()
+        for sample in iterator:
+            assert int.from_bytes(sample.data, "little") == sample.metadata["number"]
+            part.append(sample.sample_id)
+
+    workers = [threading.Thread(target=consume, args=(part,)) for part in parts]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert sorted(number for part in parts for number in part) == list(range(count))
+    # What one thread got, it got in order.
+    assert all(part == sorted(part) for part in parts)
+    assert next(iterator, None) is None

@@ -1,0 +1,162 @@
+"""D1, D2, D3: opening caches."""
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import Listed, numbered, numbers, opened, write
+
+import dataset_rt as drt
+
+CONFIG = drt.ReaderConfig(seed=1, shuffle=False)
+
+
+def damage(file: Path, offset: int, byte: int | None = None) -> None:
+    """Change one byte of a file in place."""
+    content = bytearray(file.read_bytes())
+    content[offset] = content[offset] ^ 0xFF if byte is None else byte
+    file.write_bytes(content)
+
+
+def test_d01_opening_does_not_touch_payloads(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
+    [path] = write(runtime, tmp_path, numbered("a", 10, size=1000))
+    shard = path / "shards" / "000000.bin"
+    shard.write_bytes(os.urandom(shard.stat().st_size))
+    assert len(opened(runtime, [path])) == 10
+
+
+def test_d01_cost_of_opening_does_not_grow_with_rows(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
+    paths = write(runtime, tmp_path, numbered("few", 10), numbered("many", 200_000))
+    seconds = []
+    for path in paths:
+        best = float("inf")
+        for _ in range(7):
+            started = time.perf_counter()
+            opened(runtime, [path])
+            best = min(best, time.perf_counter() - started)
+        seconds.append(best)
+    assert seconds[1] < 5 * seconds[0] + 0.005
+
+
+@pytest.mark.parametrize("change", [-1, 1])
+def test_d01_shard_of_another_length_is_refused(runtime: drt.DatasetRuntime, tmp_path: Path, change: int) -> None:
+    [path] = write(runtime, tmp_path, numbered("a", 10))
+    shard = path / "shards" / "000000.bin"
+    os.truncate(shard, shard.stat().st_size + change)
+    with pytest.raises(ValueError, match=r"000000\.bin"):
+        opened(runtime, [path])
+
+
+def test_d02_missing_directory_is_file_not_found(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as raised:
+        opened(runtime, [tmp_path / "nowhere"])
+    assert raised.value.filename == str(tmp_path / "nowhere")
+
+
+def test_d02_directory_without_manifest_is_a_value_error(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"missing manifest"):
+        opened(runtime, [tmp_path])
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises((ValueError, OSError), match="file"):
+        opened(runtime, [tmp_path / "file"])
+
+
+@pytest.mark.parametrize("paths", ["caches/a", b"caches/a", Path("caches/a"), None, 3, {"a"}, iter(["a"])], ids=repr)
+def test_d02_paths_are_a_sequence(runtime: drt.DatasetRuntime, paths: Any) -> None:
+    with pytest.raises(TypeError, match="paths must be a sequence of str or Path"):
+        runtime.cached_dataset(paths, reader_config=CONFIG)
+
+
+@pytest.mark.parametrize("path", [None, 3, b"a", [], numbered("a", 1)], ids=lambda path: type(path).__name__)
+def test_d02_each_path_is_a_str_or_path(runtime: drt.DatasetRuntime, path: Any) -> None:
+    with pytest.raises(TypeError, match=r"paths\[1\] must be str or Path, found"):
+        runtime.cached_dataset(["a", path], reader_config=CONFIG)
+
+
+def test_d02_no_path_and_a_path_with_nul_are_value_errors(runtime: drt.DatasetRuntime) -> None:
+    with pytest.raises(ValueError, match="at least one cache"):
+        runtime.cached_dataset([], reader_config=CONFIG)
+    with pytest.raises(ValueError, match=r"NUL|null"):
+        runtime.cached_dataset(["a\0b"], reader_config=CONFIG)
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+@pytest.mark.parametrize("text", [str, Path])
+def test_d02_sequences_of_both_kinds_of_paths_open(
+    runtime: drt.DatasetRuntime, tmp_path: Path, kind: Any, text: Any
+) -> None:
+    paths = write(runtime, tmp_path, numbered("a", 2), numbered("b", 2))
+    dataset = runtime.cached_dataset(kind(map(text, paths)), reader_config=CONFIG)
+    assert dataset.cache_paths == paths
+    assert numbers(dataset) == [0, 1, 0, 1]
+
+
+def test_d02_paths_are_resolved_at_open(
+    runtime: drt.DatasetRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    [path] = write(runtime, Path("base"), numbered("a", 3))
+    assert path == Path("base/a")
+    dataset = opened(runtime, [path])
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert dataset.cache_paths == [tmp_path / "base" / "a"]
+    assert numbers(dataset) == [0, 1, 2]
+
+
+def test_d02_two_caches_with_one_id_are_refused(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
+    [path] = write(runtime, tmp_path, numbered("a", 3))
+    shutil.copytree(path, tmp_path / "copy")
+    with pytest.raises(ValueError, match="cache_id") as raised:
+        opened(runtime, [path, tmp_path / "copy"])
+    assert "copy" in str(raised.value)
+
+
+def test_d02_columns_may_come_in_any_order_but_share_names_and_kinds(
+    runtime: drt.DatasetRuntime, tmp_path: Path
+) -> None:
+    paths = write(
+        runtime,
+        tmp_path,
+        Listed("a", [(b"", {"x": 1, "y": "t"})]),
+        Listed("b", [(b"", {"y": "t", "x": 1})]),
+        Listed("kind", [(b"", {"x": 1.0, "y": "t"})]),
+        Listed("more", [(b"", {"x": 1, "y": "t", "z": 1})]),
+        Listed("name", [(b"", {"x": 1, "z": "t"})]),
+    )
+    assert len(opened(runtime, paths[:2])) == 2
+    for path in paths[2:]:
+        with pytest.raises(ValueError, match=path.name):
+            opened(runtime, [paths[0], path])
+
+
+@pytest.mark.parametrize("file", ["manifest.json", "metadata.arrow", "index.bin", "checksums.bin", "shards/000000.bin"])
+def test_d03_validation_names_the_damaged_file(runtime: drt.DatasetRuntime, tmp_path: Path, file: str) -> None:
+    [path] = write(runtime, tmp_path, numbered("a", 10, size=100))
+    assert len(opened(runtime, [path], validate_cache=True)) == 10
+    content = (path / file).read_bytes()
+    # A digit of the manifest, where it would not be noticed otherwise; the end of the last payload.
+    offset = content.index(b'"ratio": 1.0') + 11 if file == "manifest.json" else -1
+    damage(path / file, offset, ord("5") if file == "manifest.json" else None)
+    with pytest.raises(ValueError, match=Path(file).name):
+        opened(runtime, [path], validate_cache=True)
+
+
+def test_d03_validation_names_the_damaged_sample(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
+    [path] = write(runtime, tmp_path, numbered("a", 10, size=100))
+    damage(path / "shards" / "000000.bin", -150)
+    with pytest.raises(ValueError, match="sample 8"):
+        opened(runtime, [path], validate_cache=True)
+
+
+def test_d03_unknown_versions_are_refused(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
+    [path] = write(runtime, tmp_path, numbered("a", 1))
+    manifest = json.loads((path / "manifest.json").read_text())
+    (path / "manifest.json").write_text(json.dumps(manifest | {"format_version": 4}))
+    with pytest.raises(ValueError, match="format_version") as raised:
+        opened(runtime, [path])
+    assert "manifest.json" in str(raised.value)
