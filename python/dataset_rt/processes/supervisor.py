@@ -7,6 +7,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import connection
 from multiprocessing.reduction import ForkingPickler
@@ -224,12 +225,16 @@ class Supervisor:
             if isinstance(report, Done) and isinstance(report.outcome, Path):
                 self._outcomes[report.position] = report.outcome
 
-    def abandon(self) -> None:
-        """End the worker processes while the interpreter goes down around the thread that waits for them."""
+    def abandon(self) -> bool:
+        """End the call of another thread while the interpreter goes down around it; False for a forked copy of the call."""
         if self._start.parent != os.getpid():
-            return
-        for child in self._children:
-            child.kill()
+            return False
+        self._cause = self._cause or "the interpreter is ending"
+        for child in list(self._children):
+            # Its own thread may let go of it in this moment.
+            with suppress(ValueError):
+                child.kill()
+        return True
 
 
 _running: "weakref.WeakSet[Supervisor]" = weakref.WeakSet()
@@ -237,5 +242,8 @@ _running: "weakref.WeakSet[Supervisor]" = weakref.WeakSet()
 
 @atexit.register
 def _abandon_all() -> None:
-    for supervisor in list(_running):
-        supervisor.abandon()
+    abandoned = [supervisor for supervisor in list(_running) if supervisor.abandon()]
+    # The thread of the call lets go of its children before the exit handler of multiprocessing looks at them.
+    limit = time.monotonic() + _STOP_SECONDS
+    while any(supervisor in _running for supervisor in abandoned) and time.monotonic() < limit:
+        time.sleep(0.01)

@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,13 @@ def announce_and_hang(flag: Path) -> None:
         time.sleep(600)
     finally:
         flag.with_suffix(".interrupted").touch()
+
+
+def announce_and_finish(flag: Path) -> None:
+    """Waits until it is interrupted, and has then done its work."""
+    _announce(flag)
+    with suppress(KeyboardInterrupt):
+        time.sleep(600)
 
 
 def announce_and_wait(flag: Path, go: Path) -> None:

@@ -41,7 +41,9 @@ def fork_later(base: Path) -> None:
     if pid == 0:
         time.sleep(600)
         os._exit(0)
-    (base / "forked").write_text(str(pid))
+    partial = base / "forked.partial"
+    partial.write_text(str(pid))
+    partial.rename(base / "forked")
 
 
 if __name__ == "__mp_main__" and sys.argv[1] == "slow":

@@ -6,6 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import dataset_rt as drt
+
+
+def announce(flag: Path) -> None:
+    """Leave the process number in a file that is never seen empty."""
+    if not flag.exists():
+        partial = flag.with_suffix(".partial")
+        partial.write_text(str(os.getpid()))
+        partial.rename(flag)
+
 
 class Numbered:
     """Rows with payloads of many sizes, and a column of each kind."""
@@ -77,7 +87,7 @@ class Endless(Numbered):
             yield bytes(1 << 20), {"row": row}
             row += 1
             if list((self.base / "tmp").glob(f"*~{os.getpid()}~*")):
-                self.base.joinpath(f"{self.name}.writing").write_text(str(os.getpid()))
+                announce(self.base / f"{self.name}.writing")
                 time.sleep(0.01)
 
 
@@ -88,7 +98,7 @@ class Stubborn(Endless):
         yield bytes(1 << 20), {"row": 0}
         while not list((self.base / "tmp").glob(f"*~{os.getpid()}~*")):
             time.sleep(0.01)
-        self.base.joinpath(f"{self.name}.writing").write_text(str(os.getpid()))
+        announce(self.base / f"{self.name}.writing")
         while True:
             try:
                 time.sleep(600)
@@ -105,3 +115,18 @@ class Introspecting(Numbered):
     def __iter__(self) -> Iterator[Any]:
         names = [task.joinpath("comm").read_text() for task in Path("/proc/self/task").iterdir()]
         yield b"", {"parent": os.getppid(), "threads": sum(name.startswith("drt-worker") for name in names)}
+
+
+class Overtaken(Numbered):
+    """Somebody else publishes its cache while it is written."""
+
+    def __init__(self, name: str, base: Path) -> None:
+        super().__init__(name, 3)
+        self.base = base
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from super().__iter__()
+        with drt.DatasetRuntime(num_workers=1) as runtime:
+            config = drt.WriterConfig(show_progress=False)
+            [result] = runtime.write_cache(Numbered(self.name, 5), self.base, writer_config=config)
+        assert isinstance(result, drt.CacheWriteSuccess)

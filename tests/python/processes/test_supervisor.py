@@ -6,14 +6,16 @@ import multiprocessing
 import os
 import signal
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from processes import fakes
+from processes.watching import alive, wait_for
 
+from dataset_rt.processes import supervisor as supervisor_module
 from dataset_rt.processes.messages import Outcome
 from dataset_rt.processes.supervisor import Hooks, Supervisor, Task
 
@@ -38,20 +40,6 @@ def write(base: Path, *sources: Any, **settings: Any) -> list[Outcome]:
 def message(outcome: Outcome) -> str:
     assert isinstance(outcome, str)
     return outcome
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 @pytest.fixture(autouse=True)
@@ -155,6 +143,45 @@ def test_c11_outcomes_before_a_death_stay(tmp_path: Path) -> None:
     assert outcomes[0] == tmp_path / "s0"
     assert "ended with exit code 0" in message(outcomes[1])
     assert message(outcomes[2]).startswith("not run: ")
+
+
+def test_c11_success_while_the_pool_is_stopped_counts(tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+    finish = fakes.Calls(fakes.announce_and_finish, (flag,))
+    outcomes = write(tmp_path, finish, fakes.Calls(_after, (flag, os._exit, 1)))
+    assert outcomes[0] == tmp_path / "s0"
+    assert "ended with exit code 1" in message(outcomes[1])
+
+
+def test_b04_end_of_a_forked_process_does_not_touch_the_children(tmp_path: Path) -> None:
+    flag, go = tmp_path / "flag", tmp_path / "go"
+
+    def wait(objects: Any, seconds: float) -> Any:
+        if flag.exists() and not go.exists():
+            pid = os.fork()
+            if pid == 0:
+                supervisor_module._abandon_all()
+                os._exit(0)
+            os.waitpid(pid, 0)
+            go.touch()
+        return multiprocessing.connection.wait(objects, seconds)
+
+    source = fakes.Calls(fakes.announce_and_wait, (flag, go))
+    assert write(tmp_path, source, hooks=Hooks(wait=wait)) == [tmp_path / "s0"]
+
+
+def test_c11_calls_of_several_threads_do_not_disturb_each_other(tmp_path: Path) -> None:
+    good, bad = fakes.FileSource(), fakes.Calls(os._exit, (2,))
+    with ThreadPoolExecutor() as threads:
+        calls = [
+            threads.submit(write, base, source, source, num_processes=1)
+            for base, source in ((tmp_path / "0", good), (tmp_path / "1", bad), (tmp_path / "2", good))
+            if not base.mkdir()
+        ]
+        outcomes = [call.result() for call in calls]
+    assert outcomes[0] == [tmp_path / "0" / "s0", tmp_path / "0" / "s1"]
+    assert "exit code 2" in message(outcomes[1][0])
+    assert outcomes[2] == [tmp_path / "2" / "s0", tmp_path / "2" / "s1"]
 
 
 def test_c11_death_is_seen_although_a_process_forked_from_the_child_lives_on(tmp_path: Path) -> None:

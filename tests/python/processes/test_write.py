@@ -213,6 +213,22 @@ def test_c15_reuse_is_decided_without_processes_as_in_a_serial_call(
     assert "v2" in message(stale)
 
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_c08_a_cache_that_somebody_else_publishes_meanwhile_is_reused_or_refused(
+    runtime: drt.DatasetRuntime, tmp_path: Path, number: int
+) -> None:
+    [refused] = write(runtime, tmp_path, sources.Overtaken("a", tmp_path), num_processes=number)
+    assert "already exists" in message(refused)
+    result = runtime.from_cache_sources(
+        sources.Overtaken("b", tmp_path),
+        tmp_path,
+        reader_config=drt.ReaderConfig(seed=1),
+        writer_config=config(number),
+    )
+    assert isinstance(result, drt.CacheSourcesDatasetSuccess)
+    assert len(result.dataset) == 5
+
+
 def test_c15_fingerprint_is_the_one_that_was_read_before(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
     write(runtime, tmp_path, sources.Renamed("a", 3, fingerprint="v1"))
     result = runtime.from_cache_sources(
