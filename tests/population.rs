@@ -261,4 +261,8 @@ fn f04_the_digest_of_a_table_knows_identities_order_and_weights_only() {
     ];
     let distinct: BTreeSet<&String> = others.iter().chain([&fresh]).collect();
     assert_eq!(distinct.len(), 6);
+
+    // Beyond one block of rows.
+    let many: Vec<u64> = (0..70_000).map(|row| row % 65).collect();
+    assert_ne!(table(&many, |_| 1.0), table(&many, |row| if row == 69_999 { 2.0 } else { 1.0 }));
 }

@@ -36,6 +36,10 @@ class Runtime:
         """
     def open(self, paths: Sequence[str], config: ReaderConfig) -> Dataset:
         """Open caches as one dataset."""
+    def open_population(
+        self, paths: Sequence[str], config: ReaderConfig, population: str, first: int, stop: int
+    ) -> Dataset:
+        """Open caches with some rows of a population that another dataset over them exported."""
     def close(self) -> None:
         """End the threads unless a dataset uses them."""
 
@@ -61,6 +65,14 @@ class Dataset:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def update_metadata(self, table: ArrowStream) -> None:
         """Replace the active table."""
+    def export_population(
+        self, path: str, *, weighted: bool, order_seed: int | None, parts: Sequence[tuple[int, int]]
+    ) -> int:
+        """Write what other processes need in order to draw from parts of the active table; give its number of rows."""
+    def row_count(self) -> int:
+        """Give the number of rows of the active table."""
+    def table_digest(self) -> str:
+        """Give identities and weights of the active table as one word."""
     def close(self) -> None:
         """Let go of files and threads."""
 

@@ -1,20 +1,27 @@
 """`CachedDataset`: documented names over the native dataset, which holds all state."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar, overload
 
 from dataset_rt.metadata import ArrowStream, FrameCache, arrow_stream
 from dataset_rt.torch import require_torch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from multiprocessing.context import BaseContext
     from types import TracebackType
+    from typing import Any, Literal
 
     import polars as pl
+    from torch.utils.data import DataLoader
 
     from dataset_rt._native import Dataset, SampleIterator
     from dataset_rt.config import ReaderConfig
     from dataset_rt.protocols import SizedTorchIterableDataset
     from dataset_rt.records import CachedSample
+
+T = TypeVar("T")
+BatchT = TypeVar("BatchT")
 
 
 class CachedDataset:
@@ -110,12 +117,165 @@ class CachedDataset:
         """Return a view that is a `torch.utils.data.IterableDataset` with a length.
 
         It yields what iterating the dataset yields, for a `DataLoader` that loads in the main process; loading workers
-        are refused.
+        are refused, `to_torch_dataloader` is for them.
 
         Raises:
             ImportError: PyTorch is not installed.
         """
         return require_torch("iterable").TorchIterableDataset(self)  # type: ignore[no-any-return]
+
+    @overload
+    def to_torch_dataloader(
+        self,
+        *,
+        batch_size: int = 1,
+        sample_transform_fn: "Callable[[CachedSample], T]",
+        collate_fn: "Callable[[list[T]], BatchT]",
+        shuffle: bool = True,
+        seed: "int | Literal['random']" = "random",
+        samples_per_epoch: int | None = None,
+        worker_partition: "Literal['split', 'replicate'] | None" = None,
+        work_dir: "str | Path | None" = None,
+        num_workers: "int | Literal['auto']" = "auto",
+        drop_last: bool = False,
+        pin_memory: bool = False,
+        timeout: float = 0,
+        native_num_workers: "int | Literal['auto']" = "auto",
+        multiprocessing_context: "Literal['inherit', 'fork', 'spawn', 'forkserver'] | BaseContext" = "spawn",
+        worker_init_fn: "Callable[[int], None] | None" = None,
+        prefetch_factor: "int | Literal['auto']" = "auto",
+        persistent_workers: "bool | Literal['auto']" = "auto",
+        verbose: bool = True,
+    ) -> "DataLoader[CachedSample | T]": ...
+
+    @overload
+    def to_torch_dataloader(
+        self,
+        *,
+        batch_size: int = 1,
+        sample_transform_fn: None = None,
+        collate_fn: "Callable[[list[CachedSample]], BatchT]",
+        shuffle: bool = True,
+        seed: "int | Literal['random']" = "random",
+        samples_per_epoch: int | None = None,
+        worker_partition: "Literal['split', 'replicate'] | None" = None,
+        work_dir: "str | Path | None" = None,
+        num_workers: "int | Literal['auto']" = "auto",
+        drop_last: bool = False,
+        pin_memory: bool = False,
+        timeout: float = 0,
+        native_num_workers: "int | Literal['auto']" = "auto",
+        multiprocessing_context: "Literal['inherit', 'fork', 'spawn', 'forkserver'] | BaseContext" = "spawn",
+        worker_init_fn: "Callable[[int], None] | None" = None,
+        prefetch_factor: "int | Literal['auto']" = "auto",
+        persistent_workers: "bool | Literal['auto']" = "auto",
+        verbose: bool = True,
+    ) -> "DataLoader[CachedSample | T]": ...
+
+    @overload
+    def to_torch_dataloader(
+        self,
+        *,
+        batch_size: int = 1,
+        sample_transform_fn: "Callable[[CachedSample], T] | None" = None,
+        collate_fn: None = None,
+        shuffle: bool = True,
+        seed: "int | Literal['random']" = "random",
+        samples_per_epoch: int | None = None,
+        worker_partition: "Literal['split', 'replicate'] | None" = None,
+        work_dir: "str | Path | None" = None,
+        num_workers: "int | Literal['auto']" = "auto",
+        drop_last: bool = False,
+        pin_memory: bool = False,
+        timeout: float = 0,
+        native_num_workers: "int | Literal['auto']" = "auto",
+        multiprocessing_context: "Literal['inherit', 'fork', 'spawn', 'forkserver'] | BaseContext" = "spawn",
+        worker_init_fn: "Callable[[int], None] | None" = None,
+        prefetch_factor: "int | Literal['auto']" = "auto",
+        persistent_workers: "bool | Literal['auto']" = "auto",
+        verbose: bool = True,
+    ) -> "DataLoader[CachedSample | T]": ...
+
+    def to_torch_dataloader(
+        self,
+        *,
+        shuffle: bool = True,
+        seed: "int | Literal['random']" = "random",
+        samples_per_epoch: int | None = None,
+        worker_partition: "Literal['split', 'replicate'] | None" = None,
+        work_dir: "str | Path | None" = None,
+        batch_size: int = 1,
+        num_workers: "int | Literal['auto']" = "auto",
+        sample_transform_fn: "Callable[[CachedSample], T] | None" = None,
+        collate_fn: "Callable[[list[Any]], BatchT] | None" = None,
+        drop_last: bool = False,
+        pin_memory: bool = False,
+        timeout: float = 0,
+        native_num_workers: "int | Literal['auto']" = "auto",
+        multiprocessing_context: "Literal['inherit', 'fork', 'spawn', 'forkserver'] | BaseContext" = "spawn",
+        worker_init_fn: "Callable[[int], None] | None" = None,
+        prefetch_factor: "int | Literal['auto']" = "auto",
+        persistent_workers: "bool | Literal['auto']" = "auto",
+        verbose: bool = True,
+    ) -> "DataLoader[CachedSample | T]":
+        """Build a finite `DataLoader`, for one process or for all ranks of an initialised process group together.
+
+        The active table is exported when the loader is constructed; later changes do not reach it. A pass takes
+        `samples_per_epoch` samples over all ranks and loading workers, each of them a consumer with a seed and a stream
+        of its own, and the next pass goes on where it ended. How samples are divided, what is padded or left out, and
+        what is logged is told in the guide on PyTorch.
+
+        Args:
+            shuffle: Draw by weight with replacement; otherwise read in the order of the table.
+            seed: Number that all draws follow from; `'random'` picks one, which is logged. Only with `shuffle`.
+            samples_per_epoch: Samples of one pass over all ranks; `None` takes `len(self)`.
+            worker_partition: Whether consumers share the rows (`'split'`) or each have all (`'replicate'`). `None`
+                replicates when shuffling and splits otherwise.
+            work_dir: Existing directory in which the loader keeps what it exports. `None` takes a temporary one, which
+                goes with the loader.
+            batch_size: Samples of a batch.
+            num_workers: Loading processes; 0 loads in this process. `'auto'` takes up to 4, one less than there are CPUs.
+            sample_transform_fn: Applied to each sample where it is loaded. Must be picklable for loading workers.
+            collate_fn: Makes a batch of a list of samples, transformed if there is a transform.
+            drop_last: Whether to leave out what makes no whole batch on every rank.
+            pin_memory: As in `DataLoader`.
+            timeout: Seconds to wait for a batch from workers, 0 for ever.
+            native_num_workers: Native threads of each consumer. `'auto'` shares the CPUs, up to 4 each.
+            multiprocessing_context: How workers start; `'inherit'` leaves it to Python.
+            worker_init_fn: Called in each worker with its number, after native set-up.
+            prefetch_factor: Batches that each worker prepares ahead; `'auto'` is 2.
+            persistent_workers: Whether workers outlive a pass. Those that do not begin anew each time and repeat the same
+                samples. `'auto'` keeps them.
+            verbose: Whether to log seeds, numbers of processes and threads, and passes.
+
+        Raises:
+            ImportError: PyTorch is not installed.
+            TypeError: An argument has another type than documented.
+            ValueError: An argument is not possible, or ranks do not agree on the loader.
+            OSError: `work_dir` is no directory, or nothing can be written there.
+            RuntimeError: A rank did not construct its loader in time.
+        """
+        return require_torch("loader").build(  # type: ignore[no-any-return]
+            self,
+            batch_size=batch_size,
+            sample_transform_fn=sample_transform_fn,
+            collate_fn=collate_fn,
+            shuffle=shuffle,
+            seed=seed,
+            samples_per_epoch=samples_per_epoch,
+            worker_partition=worker_partition,
+            work_dir=work_dir,
+            num_workers=num_workers,
+            drop_last=drop_last,
+            pin_memory=pin_memory,
+            timeout=timeout,
+            native_num_workers=native_num_workers,
+            multiprocessing_context=multiprocessing_context,
+            worker_init_fn=worker_init_fn,
+            prefetch_factor=prefetch_factor,
+            persistent_workers=persistent_workers,
+            verbose=verbose,
+        )
 
     def close(self) -> None:
         """Give back files and memory; iterators that are alive end normally. Closing again does nothing."""

@@ -15,7 +15,7 @@ use super::enter::enter;
 use super::error::to_py_err;
 use super::iterator::SampleIterator;
 use super::sample::SampleFactory;
-use crate::dataset;
+use crate::dataset::{self, PopulationOrder};
 use crate::ids::{CacheId, SampleId};
 
 /// Caches opened together.
@@ -102,6 +102,35 @@ impl Dataset {
         self.check_open()?;
         let table = arrow::import(table)?;
         enter(py, |waiter, _| self.core.update_metadata(table, waiter))
+    }
+
+    /// Writes what other processes need in order to draw from the active table; gives its number of rows.
+    #[pyo3(signature = (path, *, weighted, order_seed, parts))]
+    fn export_population(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        weighted: bool,
+        order_seed: Option<u64>,
+        parts: Vec<(u64, u64)>,
+    ) -> PyResult<u64> {
+        let order = match (weighted, order_seed) {
+            (false, _) => PopulationOrder::Table,
+            (true, None) => PopulationOrder::WeightedTable,
+            (true, Some(seed)) => PopulationOrder::WeightedShuffled(seed),
+        };
+        let parts: Vec<_> = parts.into_iter().map(|(start, stop)| start..stop).collect();
+        enter(py, |waiter, _| self.core.export_population(&path, order, &parts, waiter))
+    }
+
+    /// Rows of the active table.
+    fn row_count(&self) -> PyResult<u64> {
+        self.core.row_count().map_err(|error| to_py_err(&error))
+    }
+
+    /// Identities and weights of the active table as one word.
+    fn table_digest(&self, py: Python<'_>) -> PyResult<String> {
+        enter(py, |waiter, _| self.core.table_digest(waiter))
     }
 
     /// Lets go of files and threads.

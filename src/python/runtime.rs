@@ -92,6 +92,21 @@ impl Runtime {
         Dataset::new(py, dataset)
     }
 
+    fn open_population(
+        &self,
+        py: Python<'_>,
+        paths: Vec<PathBuf>,
+        config: ReaderConfig,
+        population: PathBuf,
+        first: u64,
+        stop: u64,
+    ) -> PyResult<Dataset> {
+        let config = config.into_core();
+        let dataset =
+            enter(py, |waiter, _| self.core.open_population(&paths, config, &population, first..stop, waiter))?;
+        Dataset::new(py, dataset)
+    }
+
     /// Ends the threads unless somebody else uses them.
     fn close(&self, py: Python<'_>) {
         self.closed.store(true, Ordering::Relaxed);

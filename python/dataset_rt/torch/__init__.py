@@ -4,7 +4,7 @@ import importlib
 from typing import Any, Literal
 
 
-def require_torch(adapter: Literal["iterable"]) -> Any:
+def require_torch(adapter: Literal["iterable", "loader"]) -> Any:
     """Import one of the adapters.
 
     Raises:

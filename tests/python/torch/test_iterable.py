@@ -71,7 +71,7 @@ def test_f01_without_torch_both_adapters_say_how_to_install_it(tmp_path):
         from support import numbered, opened, write
         with drt.DatasetRuntime(num_workers=1) as runtime:
             dataset = opened(runtime, write(runtime, Path(sys.argv[1]), numbered("a", 3)))
-            for adapter in (dataset.to_torch_iterable_dataset,):
+            for adapter in (dataset.to_torch_iterable_dataset, dataset.to_torch_dataloader):
                 try:
                     adapter()
                 except ImportError as error:

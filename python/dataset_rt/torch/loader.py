@@ -1,0 +1,255 @@
+"""From a dataset to a `torch.utils.data.DataLoader`: resolve, agree, export, construct. Imports torch."""
+
+import json
+import os
+import secrets
+import weakref
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from torch.utils.data import DataLoader
+
+from dataset_rt.torch import agreement, arguments, artifacts, resources
+from dataset_rt.torch.diagnostics import log_event, warn
+from dataset_rt.torch.plan import Plan, order_seed
+from dataset_rt.torch.worker import LoaderDataset, WorkerInit
+
+if TYPE_CHECKING:
+    from dataset_rt.dataset import CachedDataset
+    from dataset_rt.torch.arguments import Arguments
+
+_RANDOM_SEED = "_random_seed"
+
+
+def build(dataset: "CachedDataset", **given: Any) -> "CachedDataLoader":
+    """Construct the loader of one rank. In a process group all ranks do this together."""
+    group = agreement.Group.current()
+    if group is None:
+        checked, workers, threads = _resolve(dataset, given, None)
+        random_seed = secrets.randbits(64)
+    else:
+        record, refusal = None, None
+        try:
+            checked, workers, threads = _resolve(dataset, given, group)
+            record = _record(dataset, checked)
+        except (TypeError, ValueError, OSError, RuntimeError) as error:
+            refusal = error
+        random_seed = agreement.agree(group, record, refusal)[0][_RANDOM_SEED]
+    return _construct(dataset, checked, workers, threads, group, random_seed)
+
+
+def _resolve(
+    dataset: "CachedDataset", given: dict[str, Any], group: agreement.Group | None
+) -> tuple["Arguments", int, int]:
+    """Arguments, and how many loading workers and native threads there will be."""
+    checked = arguments.check(inherited_samples=len(dataset), **given)
+    world_size = None if group is None else group.world_size
+    workers, threads = checked.num_workers, checked.native_num_workers
+    # The launcher's word is checked wherever there is a group, so that a wrong one does not wait for another machine.
+    if world_size is not None or workers == "auto" or threads == "auto":
+        local_ranks = resources.local_ranks(os.environ, world_size)
+    if workers == "auto" or threads == "auto":
+        budget = resources.observe(resources.affinity())
+        for problem in budget.problems:
+            warn(
+                f"a CPU limit cannot be read, so one CPU is assumed: {problem}; set num_workers and native_num_workers",
+                RuntimeWarning,
+            )
+        if workers == "auto":
+            workers = resources.auto_workers(budget.cpus, local_ranks)
+        if threads == "auto":
+            threads = resources.auto_threads(budget.cpus, local_ranks, max(1, workers))
+    arguments.check_for_workers(checked, workers)
+    return checked, workers, threads
+
+
+def _record(dataset: "CachedDataset", checked: "Arguments") -> dict[str, Any]:
+    """What must be the same on all ranks, and this rank's offer for a random seed."""
+    return {
+        "samples_per_epoch": checked.samples,
+        "batch_size": checked.batch_size,
+        "drop_last": checked.drop_last,
+        "shuffle": checked.shuffle,
+        "worker_partition": checked.partition,
+        "seed": checked.seed,
+        "table": dataset._native.table_digest(),
+        "caches": _caches_digest(dataset),
+        _RANDOM_SEED: secrets.randbits(64),
+    }
+
+
+def _caches_digest(dataset: "CachedDataset") -> str:
+    """One word for the content of all caches, wherever they are and in whatever order they were given."""
+    contents = []
+    for path in dataset.cache_paths:
+        manifest = json.loads((path / "manifest.json").read_bytes())
+        sums = [
+            manifest["metadata_sha256"],
+            manifest["index_sha256"],
+            *(shard["sha256"] for shard in manifest["shards"]),
+        ]
+        contents.append(" ".join(sums))
+    return sha256("\n".join(sorted(contents)).encode()).hexdigest()
+
+
+def _construct(
+    dataset: "CachedDataset",
+    checked: "Arguments",
+    workers: int,
+    threads: int,
+    group: agreement.Group | None,
+    random_seed: int,
+) -> "CachedDataLoader":
+    rank, world_size = (0, 1) if group is None else (group.rank, group.world_size)
+    seed = None if not checked.shuffle else random_seed if checked.seed == "random" else checked.seed
+
+    rows = dataset._native.row_count()
+    plan = Plan(checked.samples, rows, world_size, checked.batch_size, checked.drop_last, checked.partition, seed)
+    consumers = max(1, workers)
+    exported = artifacts.Artifacts(checked.work_dir)
+    try:
+        config, exported_rows = artifacts.export(
+            dataset,
+            exported.path,
+            weighted=checked.shuffle,
+            order_seed=order_seed(seed) if seed is not None and plan.reordered(consumers) else None,
+            parts=[(span.start, span.stop) for span in plan.populations(rank, consumers)],
+        )
+        if exported_rows != rows:
+            raise RuntimeError(
+                "the table was replaced while a loader was constructed from it; construct the loader again"
+            )
+        persistent = workers > 0 if checked.persistent_workers == "auto" else checked.persistent_workers
+        loader_dataset = LoaderDataset(
+            config,
+            plan,
+            rank,
+            workers,
+            threads,
+            checked.sample_transform_fn,
+            persistent=persistent,
+            verbose=checked.verbose,
+        )
+        loader = CachedDataLoader(loader_dataset, **_torch_arguments(checked, plan, workers, persistent=persistent))
+    except BaseException:
+        exported.discard()
+        raise
+    exported.keep_for(loader_dataset)
+    _warn(checked, plan, rank, workers, persistent=persistent, in_group=group is not None)
+    if checked.verbose:
+        _log_ready(dataset, checked, loader, threads)
+    return loader
+
+
+def _torch_arguments(checked: "Arguments", plan: Plan, workers: int, *, persistent: bool) -> dict[str, Any]:
+    given: dict[str, Any] = {
+        "batch_size": plan.declared_batch_size,
+        "collate_fn": checked.collate_fn,
+        "drop_last": checked.drop_last,
+        "pin_memory": checked.pin_memory,
+        "num_workers": workers,
+    }
+    if workers > 0:
+        context = checked.multiprocessing_context
+        given |= {
+            "timeout": checked.timeout,
+            "worker_init_fn": WorkerInit(checked.worker_init_fn),
+            "multiprocessing_context": None if context == "inherit" else context,
+            "prefetch_factor": 2 if checked.prefetch_factor == "auto" else checked.prefetch_factor,
+            "persistent_workers": persistent,
+        }
+    return given
+
+
+class CachedDataLoader(DataLoader[Any]):
+    """A `DataLoader` over one rank's share.
+
+    Torch lets all passes of persistent workers share one iterator. Here each pass has its own, so that one that is
+    still being read is not cut short by the next.
+    """
+
+    dataset: LoaderDataset
+
+    def __init__(self, dataset: LoaderDataset, **given: Any) -> None:
+        super().__init__(dataset, **given)
+        self._begun = 0
+        self._newest: weakref.ref[_Pass] | None = None
+
+    def __iter__(self) -> Any:
+        if not self.persistent_workers:
+            return super().__iter__()
+        newest = None if self._newest is None else self._newest()
+        if newest is not None and not newest.is_over:
+            # Whoever reads that pass keeps its workers. The new ones begin where it ends.
+            self._iterator = None
+        self.dataset.passes_before = self._begun
+        self._begun += 1
+        begun = _Pass(super().__iter__())
+        self._newest = weakref.ref(begun)
+        return begun
+
+
+class _Pass:
+    """One pass over the batches of persistent workers."""
+
+    def __init__(self, batches: Any) -> None:
+        self._batches = batches
+        self.is_over = False
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            if not self.is_over:
+                return next(self._batches)
+        except StopIteration:
+            self.is_over = True
+        raise StopIteration
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+
+def _warn(checked: "Arguments", plan: Plan, rank: int, workers: int, *, persistent: bool, in_group: bool) -> None:
+    if workers > 0 and not persistent:
+        warn(
+            "persistent_workers=False: every pass starts new workers, which begin at the first window of their streams, so each "
+            "pass repeats the same samples; leave persistent_workers at 'auto' to go on from pass to pass",
+            UserWarning,
+        )
+    surplus = plan.effective_samples - plan.samples
+    if in_group and rank == 0 and surplus:
+        consequence = f"{surplus} repeated as padding" if surplus > 0 else f"{-surplus} left out"
+        warn(
+            f"{plan.samples} samples per epoch do not divide evenly among {plan.world_size} ranks with "
+            f"batch_size={plan.batch_size} and drop_last={plan.drop_last}: each rank takes {plan.budget} in {plan.batches} batches, "
+            f"{plan.effective_samples} in all ({consequence})",
+            UserWarning,
+        )
+
+
+def _log_ready(dataset: "CachedDataset", checked: "Arguments", loader: CachedDataLoader, threads: int) -> None:
+    share, disabled = loader.dataset, "disabled"
+    plan, workers = share.plan, share.num_workers
+    seeds = [consumer.seed for consumer in plan.consumers(share.rank, max(1, workers))]
+    log_event(
+        "loader_ready",
+        pid=os.getpid(),
+        rank=share.rank,
+        seed=plan.seed,
+        worker_seeds=disabled if plan.seed is None else seeds,
+        num_workers=workers,
+        native_threads_per_consumer=threads,
+        partition=plan.partition,
+        persistent=share.persistent,
+        prefetch_factor=disabled if workers == 0 else loader.prefetch_factor,
+        native_prefetch=dataset.reader_config.prefetch_size,
+        samples=plan.samples,
+        samples_per_rank=plan.budget,
+        batch_size=plan.batch_size,
+        world_size=plan.world_size,
+        shuffle=checked.shuffle,
+        multiprocessing_context=disabled if workers == 0 else arguments.start_method(checked.multiprocessing_context),
+    )

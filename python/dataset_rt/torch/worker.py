@@ -1,0 +1,160 @@
+"""The consuming side of a loader: in each loading worker, or in the main process if there are none."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch.utils.data import IterableDataset, get_worker_info
+
+from dataset_rt._native import Runtime
+from dataset_rt.config import ReaderConfig
+from dataset_rt.torch.artifacts import POPULATION_FILE, ExportedConfig
+from dataset_rt.torch.diagnostics import log_event
+
+if TYPE_CHECKING:
+    from dataset_rt._native import Dataset
+    from dataset_rt.torch.plan import Consumer, Plan
+
+
+class LoaderDataset(IterableDataset[Any]):
+    """What torch iterates: the share of one rank, of which every loading worker takes its own.
+
+    This object is what travels to the workers: a path and a few numbers. Native state is made where it is used.
+    """
+
+    def __init__(
+        self,
+        config: Path,
+        plan: "Plan",
+        rank: int,
+        num_workers: int,
+        native_threads: int,
+        sample_transform_fn: Callable[[Any], Any] | None,
+        *,
+        persistent: bool,
+        verbose: bool,
+    ) -> None:
+        self.config = config
+        self.plan = plan
+        self.rank = rank
+        self.num_workers = num_workers
+        self.native_threads = native_threads
+        self.sample_transform_fn = sample_transform_fn
+        self.persistent = persistent
+        self.verbose = verbose
+        self.passes_before = 0
+        """Passes that other workers of the same loader have made: this one begins behind them."""
+        self._reader: _Reader | None = None
+
+    def __len__(self) -> int:
+        return self.plan.budget
+
+    def __iter__(self) -> Iterator[Any]:
+        try:
+            samples = self.reader().begin_pass()
+        except Exception as error:
+            if get_worker_info() is None:
+                raise
+            # Torch expects a worker that begins another pass not to fail before its first batch.
+            return _Failing(error)
+        return samples if self.sample_transform_fn is None else map(self.sample_transform_fn, samples)
+
+    def reader(self) -> "_Reader":
+        """The reader of this process, made when it is first asked for."""
+        if self._reader is None or self._reader.pid != os.getpid():
+            info = get_worker_info()
+            self._reader = _Reader(self, 0 if info is None else info.id)
+        return self._reader
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_reader": None}
+
+    def __repr__(self) -> str:
+        return (
+            f"LoaderDataset({self.plan}, rank={self.rank}, num_workers={self.num_workers}, config={str(self.config)!r})"
+        )
+
+
+class WorkerInit:
+    """What a loading worker does first: native set-up, then what the user wants."""
+
+    def __init__(self, worker_init_fn: Callable[[int], None] | None) -> None:
+        self.worker_init_fn = worker_init_fn
+
+    def __call__(self, worker_id: int) -> None:
+        """Set up worker `worker_id`."""
+        info = get_worker_info()
+        if info is not None and isinstance(info.dataset, LoaderDataset):
+            info.dataset.reader()
+        if self.worker_init_fn is not None:
+            self.worker_init_fn(worker_id)
+
+
+class _Reader:
+    """Native state of one consumer: its rows, and how far it has come."""
+
+    def __init__(self, loader: LoaderDataset, worker: int) -> None:
+        self.pid = os.getpid()
+        self._loader = loader
+        self._consumer = loader.plan.consumer(loader.rank, worker, max(1, loader.num_workers))
+        self._native: Dataset | None = None
+        if self._consumer.quota == 0:
+            self._log("reader_empty")
+            return
+        self._native = _open(loader, self._consumer)
+        self._log("reader_started")
+
+    def begin_pass(self) -> Iterator[Any]:
+        """Take the next window."""
+        if self._native is None:
+            return iter(())
+        samples = self._native.samples()
+        self._log("reader_pass")
+        return samples
+
+    def _log(self, event: str) -> None:
+        loader, consumer = self._loader, self._consumer
+        if not loader.verbose:
+            return
+        log_event(
+            event,
+            pid=self.pid,
+            rank=consumer.rank,
+            worker=consumer.worker,
+            seed=consumer.seed,
+            native_threads=loader.native_threads,
+            persistent=loader.persistent,
+            samples=consumer.quota,
+            population=len(consumer.population),
+            sampling_reset=loader.num_workers > 0 and not loader.persistent,
+        )
+
+
+def _open(loader: LoaderDataset, consumer: "Consumer") -> "Dataset":
+    """Map the rows of one consumer, its stream being where it should begin."""
+    config = ExportedConfig.load(loader.config)
+    native = Runtime(loader.native_threads).open_population(
+        config.cache_paths,
+        ReaderConfig(seed=consumer.seed or 0, shuffle=consumer.seed is not None, prefetch_size=config.prefetch_size),
+        str(loader.config.parent / POPULATION_FILE),
+        consumer.population.start,
+        consumer.population.stop,
+    )
+    passed = consumer.window(loader.passes_before)
+    if passed:
+        # A window is used up by the iterator that takes it, even if nobody reads from it.
+        native.set_epoch_len(passed)
+        native.samples()
+    native.set_epoch_len(consumer.quota)
+    return native
+
+
+class _Failing(Iterator[Any]):
+    """Fails when it is asked for the first sample."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def __next__(self) -> Any:
+        raise self._error

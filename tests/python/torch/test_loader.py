@@ -1,0 +1,175 @@
+"""Loaders in the main process: length, batches, windows, seeds, snapshots, and who owns which rows."""
+
+import itertools
+import pickle
+from collections import Counter
+
+import pytest
+
+pytest.importorskip("torch.utils.data")
+
+import torch
+from support import numbered, opened, write
+from torch.utils.data import DataLoader
+from torch_support import identities, loader, recorded_events
+
+import dataset_rt as drt
+
+
+@pytest.fixture
+def dataset(runtime, tmp_path):
+    return opened(runtime, write(runtime, tmp_path, numbered("a", 7), numbered("b", 3)))
+
+
+def flat(batches):
+    return [identity for batch in batches for identity in batch]
+
+
+def in_order(dataset):
+    frame = dataset.get_metadata()
+    return list(zip(frame["cache_id"].to_list(), frame["sample_id"].to_list(), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("samples", "batch_size", "drop_last"),
+    list(itertools.product([1, 2, 3, 9, 10, 11, 25], [1, 3, 4, 10, 2**40], [False, True])),
+)
+def test_f03_length_and_batches_are_exact(dataset, samples, batch_size, drop_last):
+    built = loader(dataset, shuffle=False, samples_per_epoch=samples, batch_size=batch_size, drop_last=drop_last)
+    assert isinstance(built, DataLoader)
+    expected = samples // batch_size if drop_last else -(-samples // batch_size)
+    assert len(built) == expected
+    batches = list(built)
+    assert len(batches) == expected
+    assert [len(batch) for batch in batches[:-1]] == [batch_size] * (expected - 1 if expected else 0)
+    taken = expected * batch_size if drop_last else samples
+    assert flat(batches) == list(itertools.islice(itertools.cycle(in_order(dataset)), taken))
+
+
+def test_f03_the_epoch_length_is_inherited_at_construction(dataset):
+    dataset.set_epoch_len(4)
+    inherited = loader(dataset, shuffle=False, batch_size=3)
+    dataset.set_epoch_len(9)
+    assert len(inherited) == 2
+    assert len(flat(inherited)) == 4
+    assert len(flat(loader(dataset, batch_size=3, samples_per_epoch=6))) == 6
+
+
+def test_f03_passes_take_the_following_windows_finished_or_abandoned(dataset):
+    built = loader(dataset, shuffle=False, samples_per_epoch=4, batch_size=2)
+    order = in_order(dataset)
+    assert flat(built) == order[0:4]
+    abandoned = iter(built)
+    assert next(abandoned) == order[4:6]
+    assert flat(built) == [*order[8:10], *order[0:2]]
+    first, second = iter(built), iter(built)
+    assert next(second) == order[6:8]
+    assert next(first) == order[2:4]
+    assert next(abandoned) == order[6:8]
+
+
+def test_f03_a_pass_takes_its_window_when_it_starts(dataset):
+    built = loader(dataset, shuffle=False, samples_per_epoch=2, batch_size=2)
+    unread = iter(built)
+    assert flat(built) == in_order(dataset)[2:4]
+    assert next(unread) == in_order(dataset)[0:2]
+
+
+def test_f03_a_loader_keeps_the_table_it_was_constructed_with(runtime, dataset):
+    frame = dataset.get_metadata()
+    dataset.update_metadata(frame.reverse().head(6))
+    order = in_order(dataset)
+    built = loader(dataset, shuffle=False, batch_size=6)
+    dataset.update_metadata(frame.head(1))
+    dataset.close()
+    assert flat(built) == order
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_f06_a_loader_without_workers_is_the_dataset_with_the_logged_seed(runtime, dataset, weighted):
+    import polars as pl
+
+    frame = dataset.get_metadata()
+    if weighted:
+        frame = frame.reverse().with_columns(weight=pl.col("number") + 0.5)
+    dataset.update_metadata(frame)
+    for partition in (None, "split", "replicate"):
+        with recorded_events() as log:
+            built = loader(dataset, seed=123, batch_size=4, worker_partition=partition, verbose=True)
+            seen = [flat(built), flat(built)]
+        [ready], [started] = log.named("loader_ready"), log.named("reader_started")
+        assert (ready["seed"], ready["worker_seeds"]) == ("123", started["seed"])
+        plain = opened(runtime, dataset.cache_paths, seed=int(started["seed"]), shuffle=True)
+        plain.update_metadata(frame)
+        assert seen == [identities(list(plain)), identities(list(plain))]
+
+
+def test_f08_a_random_seed_can_be_read_and_given_again(dataset):
+    with recorded_events() as log:
+        first = loader(dataset, verbose=True)
+        other = loader(dataset, verbose=True)
+    seeds = [int(event["seed"]) for event in log.named("loader_ready")]
+    assert seeds[0] != seeds[1]
+    again = loader(dataset, seed=seeds[0])
+    passes = [flat(first) for _ in range(3)]
+    assert passes == [flat(again) for _ in range(3)]
+    assert passes != [flat(other) for _ in range(3)]
+
+
+def test_f03_collation_gets_lists_of_samples_or_of_transformed_ones(dataset):
+    assert [type(batch) for batch in loader(dataset, collate_fn=lambda batch: batch)] == [list] * 10
+    [batch] = loader(dataset, collate_fn=lambda batch: batch, batch_size=10, shuffle=False)
+    assert all(type(sample) is drt.CachedSample for sample in batch)
+    transformed = loader(
+        dataset,
+        sample_transform_fn=lambda sample: sample.metadata["number"] * 2,
+        collate_fn=tuple,
+        batch_size=10,
+        shuffle=False,
+    )
+    assert list(transformed) == [(0, 2, 4, 6, 8, 10, 12, 0, 2, 4)]
+    tensors = loader(dataset, sample_transform_fn=lambda sample: sample.sample_id, collate_fn=None, batch_size=4)
+    assert [type(batch) for batch in tensors] == [torch.Tensor] * 3
+    [batch] = loader(dataset, collate_fn=None, batch_size=10, shuffle=False)
+    assert isinstance(batch, drt.CachedSample)
+    assert batch.metadata["number"].tolist() == [0, 1, 2, 3, 4, 5, 6, 0, 1, 2]
+
+
+def test_f03_an_error_of_the_transform_comes_out_and_the_pass_goes_on(dataset):
+    def fail_once(sample, failed=[]):  # noqa: B006
+        if not failed:
+            failed.append(sample)
+            raise KeyError("mine")
+        return sample.sample_id
+
+    batches = iter(loader(dataset, sample_transform_fn=fail_once, collate_fn=list, shuffle=False))
+    with pytest.raises(KeyError, match="mine"):
+        next(batches)
+    assert list(batches) == [[1], [2], [3], [4], [5], [6], [0], [1], [2]]
+
+
+def test_f03_weights_decide_frequencies(runtime, tmp_path):
+    import polars as pl
+
+    dataset = opened(runtime, write(runtime, tmp_path, numbered("a", 4)))
+    dataset.update_metadata(dataset.get_metadata().with_columns(weight=pl.Series([1, 2, 3, 4])))
+    seen = Counter(
+        sample_id for _, sample_id in flat(loader(dataset, samples_per_epoch=20_000, batch_size=500, seed=3))
+    )
+    expected = [2000, 4000, 6000, 8000]
+    # Three degrees of freedom: beyond 21.1 once in 10,000 seeds.
+    assert sum((seen[row] - expected[row]) ** 2 / expected[row] for row in range(4)) < 21.1
+
+
+def test_f07_what_travels_is_small(dataset):
+    built = loader(dataset, samples_per_epoch=2**53, batch_size=2**40)
+    assert len(pickle.dumps(built.dataset)) < 1024
+    assert len(built) == 2**13
+    next(iter(loader(dataset, samples_per_epoch=2**53, batch_size=5)))
+
+
+def test_f03_batches_for_torch_are_no_larger_than_the_budget(dataset):
+    assert loader(dataset, batch_size=2**40).batch_size == 10
+    assert loader(dataset, batch_size=3).batch_size == 3
+    empty = loader(dataset, batch_size=11, drop_last=True)
+    assert (len(empty), list(empty)) == (0, [])
