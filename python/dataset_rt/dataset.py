@@ -255,7 +255,7 @@ class CachedDataset:
             OSError: `work_dir` is no directory, or nothing can be written there.
             RuntimeError: A rank did not construct its loader in time.
         """
-        return require_torch("loader").build(  # type: ignore[no-any-return]
+        loader: DataLoader[Any] = require_torch("loader").build(
             self,
             batch_size=batch_size,
             sample_transform_fn=sample_transform_fn,
@@ -276,6 +276,7 @@ class CachedDataset:
             persistent_workers=persistent_workers,
             verbose=verbose,
         )
+        return loader
 
     def close(self) -> None:
         """Give back files and memory; iterators that are alive end normally. Closing again does nothing."""

@@ -120,7 +120,7 @@ impl Dataset {
             (true, Some(seed)) => PopulationOrder::WeightedShuffled(seed),
         };
         let parts: Vec<_> = parts.into_iter().map(|(start, stop)| start..stop).collect();
-        enter(py, |waiter, _| self.core.export_population(&path, order, &parts, waiter))
+        enter(py, move |waiter, _| self.core.export_population(&path, order, &parts, waiter))
     }
 
     /// Rows of the active table.

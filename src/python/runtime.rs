@@ -103,7 +103,7 @@ impl Runtime {
     ) -> PyResult<Dataset> {
         let config = config.into_core();
         let dataset =
-            enter(py, |waiter, _| self.core.open_population(&paths, config, &population, first..stop, waiter))?;
+            enter(py, move |waiter, _| self.core.open_population(&paths, config, &population, first..stop, waiter))?;
         Dataset::new(py, dataset)
     }
 

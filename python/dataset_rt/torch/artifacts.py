@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 PREFIX = "dataset_rt-loader"
 CONFIG_FILE = "dataset.json"
+METADATA_FILE = "metadata.arrow"
 POPULATION_FILE = "population.bin"
 
 
@@ -126,12 +127,31 @@ def _sweep(base: Path, observer: Owner) -> None:
 
 
 def export(
-    dataset: "CachedDataset", directory: Path, *, weighted: bool, order_seed: int | None, parts: list[tuple[int, int]]
+    dataset: "CachedDataset",
+    directory: Path,
+    *,
+    native_threads: int,
+    weighted: bool,
+    order_seed: int | None,
+    parts: list[tuple[int, int]],
 ) -> tuple[Path, int]:
     """Write everything that readers of these parts need; return the path of the configuration and the number of rows."""
-    config = dataset.dump_config(directory)
+    table = dataset.get_metadata()
+    table.write_ipc(directory / METADATA_FILE, compression="uncompressed")
     population = str(directory / POPULATION_FILE)
     rows = dataset._native.export_population(population, weighted=weighted, order_seed=order_seed, parts=parts)
+    content = {
+        "version": 2,
+        "cache_paths": [str(path) for path in dataset.cache_paths],
+        "reader_config": dataset.reader_config.model_dump(),
+        "num_workers": native_threads,
+        "epoch_len": len(dataset),
+        "row_count": table.height,
+        "metadata_file": METADATA_FILE,
+    }
+    config = directory / CONFIG_FILE
+    # Last: where there is a configuration, everything else is whole.
+    config.write_text(json.dumps(content, indent=2, ensure_ascii=False), encoding="utf-8")
     return config, rows
 
 

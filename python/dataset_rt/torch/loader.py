@@ -112,6 +112,7 @@ def _construct(
         config, exported_rows = artifacts.export(
             dataset,
             exported.path,
+            native_threads=threads,
             weighted=checked.shuffle,
             order_seed=order_seed(seed) if seed is not None and plan.reordered(consumers) else None,
             parts=[(span.start, span.stop) for span in plan.populations(rank, consumers)],

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 
+import polars as pl
 import pytest
 
 pytest.importorskip("torch.utils.data")
@@ -45,7 +46,16 @@ def test_f08_work_dir_keeps_a_directory_for_each_loader(dataset, tmp_path):
     for directory in kept:
         assert sorted(file.name for file in directory.iterdir()) == ["dataset.json", "metadata.arrow", "population.bin"]
         config = json.loads((directory / "dataset.json").read_text())
-        assert config["cache_paths"] == [str(path) for path in dataset.cache_paths]
+        assert config == {
+            "version": 2,
+            "cache_paths": [str(path) for path in dataset.cache_paths],
+            "reader_config": dataset.reader_config.model_dump(),
+            "num_workers": 1,
+            "epoch_len": 5,
+            "row_count": 5,
+            "metadata_file": "metadata.arrow",
+        }
+        assert pl.read_ipc(directory / "metadata.arrow").equals(dataset.get_metadata())
 
 
 def test_f08_a_managed_directory_lives_as_long_as_loader_and_iterators(dataset, temporary):
@@ -66,10 +76,10 @@ def test_f08_a_managed_directory_lives_as_long_as_loader_and_iterators(dataset, 
 
 
 def test_f08_nothing_stays_of_a_loader_that_did_not_come_to_be(dataset, temporary, monkeypatch):
-    def fail(self, path):
-        raise OSError(28, "No space left on device", str(path))
+    def fail(self):
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(drt.CachedDataset, "dump_config", fail)
+    monkeypatch.setattr(drt.CachedDataset, "get_metadata", fail)
     with pytest.raises(OSError, match="No space left"):
         loader(dataset)
     assert list(temporary.iterdir()) == []
