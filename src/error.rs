@@ -8,6 +8,9 @@ use crate::ids::{CacheId, SampleId};
 /// Result of every fallible operation of the crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// Range of numbers of things: what every language's signed 64-bit integer can hold.
+pub const POSITIVE: &str = "1 ... 2^63-1";
+
 /// What went wrong. Messages are lower case and name the file or argument, what was expected,
 /// what was found and what to do next.
 #[derive(Debug, thiserror::Error)]
@@ -86,6 +89,22 @@ impl Error {
     /// Wraps an operating-system error for `path`; `action` reads after "cannot".
     pub fn file(action: &'static str, path: impl AsRef<Path>, source: io::Error) -> Self {
         Self::File { action, path: path.as_ref().to_path_buf(), source }
+    }
+
+    /// An argument outside its range, which is given as users read it.
+    pub fn out_of_range(argument: &str, range: &str, found: impl std::fmt::Display) -> Self {
+        Self::InvalidValue(format!("{argument} must be {range}, found {found}"))
+    }
+
+    /// Checks that `found` is within [`POSITIVE`].
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] that names the argument.
+    pub fn check_positive(argument: &str, found: u64) -> Result<()> {
+        if found == 0 || i64::try_from(found).is_err() {
+            return Err(Self::out_of_range(argument, POSITIVE, found));
+        }
+        Ok(())
     }
 
     /// Damage found in `path`.

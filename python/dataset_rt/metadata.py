@@ -53,25 +53,15 @@ def arrow_stream(metadata: "pl.DataFrame | ArrowStream") -> ArrowStream:
     if polars is not None and isinstance(metadata, polars.LazyFrame):
         raise TypeError("metadata must be a table, found a polars LazyFrame; call .collect() on it first")
     if polars is not None and isinstance(metadata, polars.DataFrame):
-        foreign = [f"{name!r} ({dtype})" for name, dtype in metadata.schema.items() if not _is_arrow(dtype)]
-        if foreign:
-            raise ValueError(
-                f"metadata column {', '.join(foreign)} has a type that cannot be handed over; drop or cast it before the update"
-            )
+        for name, dtype in metadata.schema.items():
+            # Polars refuses to nest objects in other types, and hands those at the top over as bare pointers.
+            if dtype == polars.Object:
+                raise ValueError(
+                    f'column "{name}" has a type that Arrow does not know ({dtype}); drop or cast it before the update'
+                )
     elif not hasattr(type(metadata), "__arrow_c_stream__"):
         raise TypeError(
             "metadata must be a polars DataFrame or an object with __arrow_c_stream__ (pyarrow, pandas >= 2.2), "
             f"found {type(metadata).__name__}"
         )
     return metadata
-
-
-def _is_arrow(dtype: Any) -> bool:
-    """Whether polars hands `dtype` over in a form that Arrow knows; its null columns break the interface."""
-    import polars as pl
-
-    if isinstance(dtype, pl.Struct):
-        return all(_is_arrow(field.dtype) for field in dtype.fields)
-    if isinstance(dtype, (pl.List, pl.Array)):
-        return _is_arrow(dtype.inner)
-    return str(dtype.base_type()) not in {"Int128", "Null", "Object", "UInt128", "Unknown"}

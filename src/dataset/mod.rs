@@ -158,11 +158,9 @@ impl Dataset {
     /// Sets how many samples later iterators give.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] unless `epoch_len` is in 1 ... 2^63 - 1; else as [`epoch_len`](Self::epoch_len).
+    /// [`Error::InvalidValue`] unless `epoch_len` is 1 ... 2^63-1; else as [`epoch_len`](Self::epoch_len).
     pub fn set_epoch_len(&self, epoch_len: u64) -> Result<()> {
-        if epoch_len == 0 || i64::try_from(epoch_len).is_err() {
-            return Err(Error::InvalidValue(format!("epoch_len must be in 1 ... 2^63 - 1, found {epoch_len}")));
-        }
+        Error::check_positive("epoch_len", epoch_len)?;
         self.with_state(|state| {
             state.epoch_len = epoch_len;
             Ok(())

@@ -21,6 +21,9 @@ use crate::error::{Error, Result};
 /// Most threads a pool may have.
 pub const MAX_THREADS: usize = 1024;
 
+/// How many it may have, as users read it.
+pub const THREADS: &str = "1 ... 1024";
+
 /// Exactly as many threads as asked for, named `drt-worker-0`, `drt-worker-1`, ….
 ///
 /// They start with the pool, run tasks in the order they were submitted, and end with the pool: dropping it runs
@@ -54,11 +57,11 @@ impl WorkerPool {
     /// Starts `threads` threads.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] unless `threads` is 1 to 1024, [`Error::Unusable`] when the system refuses a thread;
+    /// [`Error::InvalidValue`] unless `threads` is 1 ... 1024, [`Error::Unusable`] when the system refuses a thread;
     /// then those that had started are gone again.
     pub fn new(threads: usize) -> Result<Arc<Self>> {
         if !(1..=MAX_THREADS).contains(&threads) {
-            return Err(Error::InvalidValue(format!("num_workers must be 1 to {MAX_THREADS}, found {threads}")));
+            return Err(Error::out_of_range("num_workers", THREADS, threads));
         }
         let (sender, receiver) = crossbeam_channel::unbounded();
         let id = NEXT_POOL.fetch_add(1, Ordering::Relaxed);

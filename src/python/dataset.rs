@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pyo3::exceptions::{PyIndexError, PyOverflowError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyOverflowError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
@@ -16,6 +16,7 @@ use super::error::to_py_err;
 use super::iterator::SampleIterator;
 use super::sample::SampleFactory;
 use crate::dataset::{self, PopulationOrder};
+use crate::error::{Error, POSITIVE};
 use crate::ids::{CacheId, SampleId};
 
 /// Caches opened together.
@@ -57,10 +58,8 @@ impl Dataset {
 
     fn set_epoch_len(&self, epoch_len: &Bound<'_, PyAny>) -> PyResult<()> {
         let epoch_len = plain_int("epoch_len", epoch_len)?;
-        match epoch_len.extract::<u64>() {
-            Ok(len) => self.core.set_epoch_len(len).map_err(|error| to_py_err(&error)),
-            Err(_) => Err(PyValueError::new_err(format!("epoch_len must be 1 ... 2^63-1, found {epoch_len}"))),
-        }
+        let len = epoch_len.extract::<u64>().map_err(|_| Error::out_of_range("epoch_len", POSITIVE, epoch_len));
+        len.and_then(|len| self.core.set_epoch_len(len)).map_err(|error| to_py_err(&error))
     }
 
     /// Begins the next window.
@@ -92,10 +91,12 @@ impl Dataset {
     fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
-        requested_schema: Option<Bound<'py, PyCapsule>>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
+        // A request that the interface allows to decline: consumers cast what they get.
+        let _ = requested_schema;
         let table = enter(py, |waiter, _| self.core.metadata(waiter))?;
-        arrow::export(py, &table, requested_schema)
+        arrow::export(py, &table)
     }
 
     fn update_metadata(&self, py: Python<'_>, table: &Bound<'_, PyAny>) -> PyResult<()> {

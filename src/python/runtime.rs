@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::arguments::plain_int;
@@ -14,6 +13,7 @@ use super::error::to_py_err;
 use super::progress::sink;
 use super::source::PySource;
 use crate::error::Error;
+use crate::pool::THREADS;
 use crate::runtime;
 use crate::writer::{Source, WriteOutcome};
 
@@ -32,11 +32,9 @@ impl Runtime {
     #[new]
     fn new(py: Python<'_>, num_workers: &Bound<'_, PyAny>) -> PyResult<Self> {
         let number = plain_int("num_workers", num_workers)?;
-        // The core knows the upper limit; what does not even fit the type is told here.
-        let number: usize = number
-            .extract()
-            .map_err(|_| PyValueError::new_err(format!("num_workers must be 1 to 1024, found {number}")))?;
-        let core = py.detach(|| runtime::Runtime::new(number)).map_err(|error| to_py_err(&error))?;
+        // What does not even fit the type is out of range.
+        let number = number.extract::<usize>().map_err(|_| Error::out_of_range("num_workers", THREADS, number));
+        let core = py.detach(|| number.and_then(runtime::Runtime::new)).map_err(|error| to_py_err(&error))?;
         Ok(Self { core, closed: AtomicBool::new(false) })
     }
 

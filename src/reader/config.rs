@@ -25,14 +25,8 @@ impl ReaderConfig {
     /// Checks the values.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when `prefetch_size` is not in 1 ... 2^63 - 1.
+    /// [`Error::InvalidValue`] when `prefetch_size` is not 1 ... 2^63-1.
     pub fn check(&self) -> Result<()> {
-        if self.prefetch_size == 0 || i64::try_from(self.prefetch_size).is_err() {
-            return Err(Error::InvalidValue(format!(
-                "prefetch_size must be in 1 ... 2^63 - 1, found {}",
-                self.prefetch_size
-            )));
-        }
-        Ok(())
+        Error::check_positive("prefetch_size", self.prefetch_size)
     }
 }

@@ -41,11 +41,8 @@ impl WriterConfig {
     /// # Errors
     /// [`Error::InvalidValue`] for a size outside 1 ... 2^63-1 or an impossible compression ratio.
     pub fn check(&self) -> Result<()> {
-        for (name, value) in [("prefetch_size", self.prefetch_size), ("max_shard_bytes", self.max_shard_bytes)] {
-            if value == 0 || i64::try_from(value).is_err() {
-                return Err(Error::InvalidValue(format!("{name} must be 1 ... 2^63-1, found {value}")));
-            }
-        }
+        Error::check_positive("prefetch_size", self.prefetch_size)?;
+        Error::check_positive("max_shard_bytes", self.max_shard_bytes)?;
         let Compression { algo, ratio } = self.compression;
         if !(ratio.is_finite() && ratio > 0.0) {
             return Err(Error::InvalidValue(format!("compression ratio must be finite and positive, found {ratio}")));

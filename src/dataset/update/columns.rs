@@ -64,7 +64,15 @@ impl Places {
             stored_places.push(take(&field.name, &described, &|found| is_same_type(&expected, found))?);
         }
         let weight = take(WEIGHT, "a numeric type", &is_number)?;
-        let extra = (0..given.fields().len()).filter(|place| !used.contains(place)).collect();
+        let extra: Vec<usize> = (0..given.fields().len()).filter(|place| !used.contains(place)).collect();
+        for field in extra.iter().filter_map(|place| given.fields().get(*place)) {
+            if let Some(foreign) = foreign_type(field.data_type()) {
+                return Err(Error::InvalidValue(format!(
+                    "column {:?} has a type that no Polars column can have ({foreign}); drop or cast it before the update",
+                    field.name()
+                )));
+            }
+        }
         Ok(Self { cache_id, sample_id, weight, stored: stored_places, extra })
     }
 
@@ -104,6 +112,28 @@ fn is_same_type(stored: &DataType, found: &DataType) -> bool {
     match stored {
         DataType::Utf8 => matches!(found, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View),
         other => other == found,
+    }
+}
+
+/// The type, or one inside it, that Polars refuses or misreads when it is handed out again.
+fn foreign_type(data_type: &DataType) -> Option<&DataType> {
+    match data_type {
+        DataType::Union(..)
+        | DataType::RunEndEncoded(..)
+        | DataType::ListView(_)
+        | DataType::LargeListView(_)
+        | DataType::Interval(_)
+        | DataType::Decimal32(..)
+        | DataType::Decimal64(..)
+        | DataType::Decimal256(..)
+        | DataType::FixedSizeList(_, 0) => Some(data_type),
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::FixedSizeList(item, _)
+        | DataType::Map(item, _) => foreign_type(item.data_type()),
+        DataType::Struct(fields) => fields.iter().find_map(|field| foreign_type(field.data_type())),
+        DataType::Dictionary(_, values) => foreign_type(values),
+        _ => None,
     }
 }
 
