@@ -82,3 +82,8 @@ class SampleIterator:
 
     def __iter__(self) -> Self: ...
     def __next__(self) -> CachedSample: ...
+    def next_batch(self, size: int) -> list[CachedSample]:
+        """Give the next samples, `size` of them unless the window ends before; none behind its end.
+
+        If one cannot be read, the whole batch is its error, and the next batch begins behind this one.
+        """

@@ -11,6 +11,7 @@ use std::vec;
 
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
+use pyo3::types::PyList;
 
 use super::buffer::NewBytes;
 use super::enter::enter;
@@ -65,6 +66,15 @@ impl SampleIterator {
     fn claim(slf: &Bound<'_, Self>) -> Option<Fetched<NewBytes>> {
         // SAFETY: within the section, see `ready`; taking an element out of a vector runs no Python code.
         with_critical_section(slf.as_any(), || unsafe { (*slf.get().ready.get()).next() })
+    }
+
+    /// Takes the next sample for the caller alone; `None` at the end of the window.
+    #[inline]
+    fn next_sample(slf: &Bound<'_, Self>) -> PyResult<Option<Fetched<NewBytes>>> {
+        match Self::claim(slf) {
+            Some(sample) => Ok(Some(sample)),
+            None => Self::refill(slf),
+        }
     }
 
     /// Makes samples available and takes the first of them; `None` at the end of the window.
@@ -160,10 +170,24 @@ impl SampleIterator {
     fn __next__<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let iterator = slf.get();
         iterator.stamp.check().map_err(|error| to_py_err(&error))?;
-        let claimed = match Self::claim(slf) {
-            Some(sample) => Some(sample),
-            None => Self::refill(slf)?,
-        };
+        let claimed = Self::next_sample(slf)?;
         claimed.map(|sample| iterator.factory.build(slf.py(), &iterator.caches, sample)).transpose()
+    }
+
+    /// The next samples, `size` of them unless the window ends before; none behind its end. If one cannot be read, the
+    /// whole batch is its error, and the next batch begins behind this one.
+    fn next_batch<'py>(slf: &Bound<'py, Self>, size: u64) -> PyResult<Bound<'py, PyList>> {
+        let iterator = slf.get();
+        iterator.stamp.check().map_err(|error| to_py_err(&error))?;
+        let mut batch = Vec::new();
+        let mut failure = None;
+        for _ in 0..size {
+            let Some(sample) = Self::next_sample(slf)? else { break };
+            match iterator.factory.build(slf.py(), &iterator.caches, sample) {
+                Ok(sample) => batch.push(sample),
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        failure.map_or_else(|| PyList::new(slf.py(), batch), Err)
     }
 }

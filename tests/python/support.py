@@ -74,6 +74,16 @@ def numbers(samples: Iterable[drt.CachedSample]) -> list[int]:
     return [int(sample.metadata["number"]) for sample in samples]
 
 
+def break_record(path: Path, row: int) -> None:
+    """Make the record of a row claim more metadata than it holds."""
+    index = (path / "index.bin").read_bytes()[row * 24 : row * 24 + 24]
+    offset = int.from_bytes(index[8:16], "little")
+    shard = path / "shards" / f"{int.from_bytes(index[:8], 'little'):06}.bin"
+    content = bytearray(shard.read_bytes())
+    content[offset : offset + 8] = b"\xff" * 8
+    shard.write_bytes(content)
+
+
 def run_python(program: str, *arguments: str, timeout: float = 60, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run a program in an interpreter of its own, with this one's search path."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}

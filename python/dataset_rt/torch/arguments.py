@@ -1,6 +1,7 @@
 """Arguments of a loader: what may be given, checked before anything else happens."""
 
 import math
+import multiprocessing
 import os
 import pickle
 import sys
@@ -149,10 +150,12 @@ def check_for_workers(arguments: Arguments, num_workers: int) -> None:
 
 
 def start_method(context: StartMethod | BaseContext) -> str:
-    """Name of a start method, `inherit` if Python decides."""
-    if isinstance(context, str):
+    """Name of the method by which workers will start."""
+    if isinstance(context, str) and context != "inherit":
         return context
-    return context.get_start_method(allow_none=True) or "inherit"
+    decided = multiprocessing if isinstance(context, str) else context
+    # Asked without `allow_none`, Python would decide for the whole program now. Its default comes first in the list.
+    return decided.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
 
 
 class _Nowhere:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, default_collate
 
 from dataset_rt.torch import agreement, arguments, artifacts, resources
 from dataset_rt.torch.diagnostics import log_event, warn
@@ -25,18 +25,27 @@ _RANDOM_SEED = "_random_seed"
 def build(dataset: "CachedDataset", **given: Any) -> "CachedDataLoader":
     """Construct the loader of one rank. In a process group all ranks do this together."""
     group = agreement.Group.current()
-    if group is None:
-        checked, workers, threads = _resolve(dataset, given, None)
-        random_seed = secrets.randbits(64)
-    else:
-        record, refusal = None, None
-        try:
-            checked, workers, threads = _resolve(dataset, given, group)
-            record = _record(dataset, checked)
-        except (TypeError, ValueError, OSError, RuntimeError) as error:
-            refusal = error
-        random_seed = agreement.agree(group, record, refusal)[0][_RANDOM_SEED]
-    return _construct(dataset, checked, workers, threads, group, random_seed)
+    exported = None
+    try:
+        if group is None:
+            checked, workers, threads = _resolve(dataset, given, None)
+            exported = artifacts.Artifacts(checked.work_dir)
+            random_seed = secrets.randbits(64)
+        else:
+            record, refusal = None, None
+            try:
+                checked, workers, threads = _resolve(dataset, given, group)
+                # Before the others go on: whatever one rank cannot do, all should hear of.
+                exported = artifacts.Artifacts(checked.work_dir)
+                record = _record(dataset, checked)
+            except Exception as error:
+                refusal = error
+            random_seed = agreement.agree(group, record, refusal)[0][_RANDOM_SEED]
+        return _construct(dataset, checked, workers, threads, group, random_seed, exported)
+    except BaseException:
+        if exported is not None:
+            exported.discard()
+        raise
 
 
 def _resolve(
@@ -100,6 +109,7 @@ def _construct(
     threads: int,
     group: agreement.Group | None,
     random_seed: int,
+    exported: artifacts.Artifacts,
 ) -> "CachedDataLoader":
     rank, world_size = (0, 1) if group is None else (group.rank, group.world_size)
     seed = None if not checked.shuffle else random_seed if checked.seed == "random" else checked.seed
@@ -107,35 +117,28 @@ def _construct(
     rows = dataset._native.row_count()
     plan = Plan(checked.samples, rows, world_size, checked.batch_size, checked.drop_last, checked.partition, seed)
     consumers = max(1, workers)
-    exported = artifacts.Artifacts(checked.work_dir)
-    try:
-        config, exported_rows = artifacts.export(
-            dataset,
-            exported.path,
-            native_threads=threads,
-            weighted=checked.shuffle,
-            order_seed=order_seed(seed) if seed is not None and plan.reordered(consumers) else None,
-            parts=[(span.start, span.stop) for span in plan.populations(rank, consumers)],
-        )
-        if exported_rows != rows:
-            raise RuntimeError(
-                "the table was replaced while a loader was constructed from it; construct the loader again"
-            )
-        persistent = workers > 0 if checked.persistent_workers == "auto" else checked.persistent_workers
-        loader_dataset = LoaderDataset(
-            config,
-            plan,
-            rank,
-            workers,
-            threads,
-            checked.sample_transform_fn,
-            persistent=persistent,
-            verbose=checked.verbose,
-        )
-        loader = CachedDataLoader(loader_dataset, **_torch_arguments(checked, plan, workers, persistent=persistent))
-    except BaseException:
-        exported.discard()
-        raise
+    config, exported_rows = artifacts.export(
+        dataset,
+        exported.path,
+        native_threads=threads,
+        weighted=checked.shuffle,
+        order_seed=order_seed(seed) if seed is not None and plan.reordered(consumers) else None,
+        parts=[(span.start, span.stop) for span in plan.populations(rank, consumers)],
+    )
+    if exported_rows != rows:
+        raise RuntimeError("the table was replaced while a loader was constructed from it; construct the loader again")
+    persistent = workers > 0 if checked.persistent_workers == "auto" else checked.persistent_workers
+    loader_dataset = LoaderDataset(
+        config,
+        plan,
+        rank,
+        workers,
+        threads,
+        checked.sample_transform_fn,
+        persistent=persistent,
+        verbose=checked.verbose,
+    )
+    loader = CachedDataLoader(loader_dataset, **_torch_arguments(checked, plan, workers, persistent=persistent))
     exported.keep_for(loader_dataset)
     _warn(checked, plan, rank, workers, persistent=persistent, in_group=group is not None)
     if checked.verbose:
@@ -146,7 +149,7 @@ def _construct(
 def _torch_arguments(checked: "Arguments", plan: Plan, workers: int, *, persistent: bool) -> dict[str, Any]:
     given: dict[str, Any] = {
         "batch_size": plan.declared_batch_size,
-        "collate_fn": checked.collate_fn,
+        "collate_fn": default_collate if checked.collate_fn is None else checked.collate_fn,
         "drop_last": checked.drop_last,
         "pin_memory": checked.pin_memory,
         "num_workers": workers,
@@ -166,8 +169,9 @@ def _torch_arguments(checked: "Arguments", plan: Plan, workers: int, *, persiste
 class CachedDataLoader(DataLoader[Any]):
     """A `DataLoader` over one rank's share.
 
-    Torch lets all passes of persistent workers share one iterator. Here each pass has its own, so that one that is
-    still being read is not cut short by the next.
+    Its dataset makes whole batches, which torch need not gather sample by sample. Torch lets all passes of persistent
+    workers share one iterator. Here each pass has its own, so that one that is still being read is not cut short by the
+    next.
     """
 
     dataset: LoaderDataset
@@ -177,7 +181,15 @@ class CachedDataLoader(DataLoader[Any]):
         self._begun = 0
         self._newest: weakref.ref[_Pass] | None = None
 
+    @property
+    def _auto_collation(self) -> bool:
+        # Torch gathers batches of `batch_size` unless this says that the dataset does.
+        return False
+
     def __iter__(self) -> Any:
+        if self.num_workers == 0 and not self.pin_memory:
+            # All that torch would do, without what it does around each batch, which costs as much as reading it.
+            return _Pass(map(self.collate_fn, self.dataset), self)
         if not self.persistent_workers:
             return super().__iter__()
         newest = None if self._newest is None else self._newest()
@@ -186,16 +198,17 @@ class CachedDataLoader(DataLoader[Any]):
             self._iterator = None
         self.dataset.passes_before = self._begun
         self._begun += 1
-        begun = _Pass(super().__iter__())
+        begun = _Pass(super().__iter__(), self)
         self._newest = weakref.ref(begun)
         return begun
 
 
 class _Pass:
-    """One pass over the batches of persistent workers."""
+    """One pass over the batches of a loader, which lives as long as the pass."""
 
-    def __init__(self, batches: Any) -> None:
+    def __init__(self, batches: Iterator[Any], loader: CachedDataLoader) -> None:
         self._batches = batches
+        self._loader = loader
         self.is_over = False
 
     def __iter__(self) -> Iterator[Any]:
@@ -210,7 +223,8 @@ class _Pass:
         raise StopIteration
 
     def __len__(self) -> int:
-        return len(self._batches)
+        """Batches of the whole pass."""
+        return len(self._loader)
 
 
 def _warn(checked: "Arguments", plan: Plan, rank: int, workers: int, *, persistent: bool, in_group: bool) -> None:

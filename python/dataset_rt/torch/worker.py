@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class LoaderDataset(IterableDataset[Any]):
-    """What torch iterates: the share of one rank, of which every loading worker takes its own.
+    """What torch iterates: the batches of one rank as lists, of which every loading worker makes its own.
 
     This object is what travels to the workers: a path and a few numbers. Native state is made where it is used.
     """
@@ -48,17 +49,19 @@ class LoaderDataset(IterableDataset[Any]):
         self._reader: _Reader | None = None
 
     def __len__(self) -> int:
+        """Samples of one pass, which torch divides by the batch size."""
         return self.plan.budget
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[list[Any]]:
         try:
-            samples = self.reader().begin_pass()
+            batches = self.reader().begin_pass()
         except Exception as error:
             if get_worker_info() is None:
                 raise
             # Torch expects a worker that begins another pass not to fail before its first batch.
             return _Failing(error)
-        return samples if self.sample_transform_fn is None else map(self.sample_transform_fn, samples)
+        transform = self.sample_transform_fn
+        return batches if transform is None else map(partial(_transformed, transform), batches)
 
     def reader(self) -> "_Reader":
         """The reader of this process, made when it is first asked for."""
@@ -74,6 +77,10 @@ class LoaderDataset(IterableDataset[Any]):
         return (
             f"LoaderDataset({self.plan}, rank={self.rank}, num_workers={self.num_workers}, config={str(self.config)!r})"
         )
+
+
+def _transformed(transform: Callable[[Any], Any], batch: list[Any]) -> list[Any]:
+    return [transform(sample) for sample in batch]
 
 
 class WorkerInit:
@@ -105,13 +112,14 @@ class _Reader:
         self._native = _open(loader, self._consumer)
         self._log("reader_started")
 
-    def begin_pass(self) -> Iterator[Any]:
-        """Take the next window."""
+    def begin_pass(self) -> Iterator[list[Any]]:
+        """Take the next window, and make a list of every batch of it in one call."""
         if self._native is None:
             return iter(())
         samples = self._native.samples()
         self._log("reader_pass")
-        return samples
+        end: list[Any] = []
+        return iter(partial(samples.next_batch, self._consumer.batch_size), end)
 
     def _log(self, event: str) -> None:
         loader, consumer = self._loader, self._consumer

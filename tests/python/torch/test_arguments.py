@@ -1,6 +1,7 @@
 """What each argument of a loader may be, and what is said of everything else."""
 
 import sys
+from contextlib import nullcontext
 from multiprocessing import get_context
 
 import pytest
@@ -135,6 +136,15 @@ def test_f08_other_callbacks_must_be_picklable_where_they_are_sent(dataset):
         with pytest.raises(ValueError, match=f"{name} must be picklable"):
             loader(dataset, num_workers=1, multiprocessing_context="spawn", **{name: lambda given: given})
         loader(dataset, num_workers=1, multiprocessing_context="fork", **{name: lambda given: given})
+
+
+def test_f08_what_is_sent_depends_on_the_method_that_python_will_take(dataset, monkeypatch):
+    given = {"num_workers": 1, "multiprocessing_context": "inherit", "collate_fn": lambda batch: batch}
+    for decided, default, refused in [("spawn", "fork", True), ("fork", "spawn", False), (None, "forkserver", True)]:
+        monkeypatch.setattr("multiprocessing.get_start_method", lambda allow_none, decided=decided: decided)
+        monkeypatch.setattr("multiprocessing.get_all_start_methods", lambda default=default: [default])
+        with pytest.raises(ValueError, match="collate_fn must be picklable") if refused else nullcontext():
+            loader(dataset, **given)
 
 
 def test_f08_a_closed_dataset_is_refused(runtime, dataset):

@@ -2,6 +2,8 @@
 
 import itertools
 import pickle
+import re
+import warnings
 from collections import Counter
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 pytest.importorskip("torch.utils.data")
 
 import torch
-from support import numbered, opened, write
+from support import break_record, numbered, opened, write
 from torch.utils.data import DataLoader
 from torch_support import identities, loader, recorded_events
 
@@ -146,6 +148,53 @@ def test_f03_an_error_of_the_transform_comes_out_and_the_pass_goes_on(dataset):
     with pytest.raises(KeyError, match="mine"):
         next(batches)
     assert list(batches) == [[1], [2], [3], [4], [5], [6], [0], [1], [2]]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_f03_a_sample_that_cannot_be_read_fails_its_batch_and_no_other(runtime, tmp_path, workers):
+    [path] = write(runtime, tmp_path, numbered("a", 10))
+    break_record(path, 4)
+    built = loader(opened(runtime, [path]), shuffle=False, batch_size=3, num_workers=workers)
+    cache_id = opened(runtime, [path]).get_metadata()["cache_id"][0]
+    for _ in range(2):
+        batches = iter(built)
+        first = next(batches)
+        with pytest.raises(ValueError, match=f"sample 4 of cache {cache_id} in {re.escape(str(path))}"):
+            next(batches)
+        assert [first, *batches] == [[(cache_id, row) for row in rows] for rows in ([0, 1, 2], [6, 7, 8], [9])]
+
+
+def test_f03_an_error_of_the_collation_fails_its_batch_and_no_other(dataset):
+    def refuse_four(batch):
+        if any(sample.metadata["number"] == 4 for sample in batch):
+            raise LookupError("four")
+        return [sample.metadata["number"] for sample in batch]
+
+    batches = iter(loader(dataset, shuffle=False, batch_size=3, collate_fn=refuse_four))
+    assert next(batches) == [0, 1, 2]
+    with pytest.raises(LookupError, match="four"):
+        next(batches)
+    assert list(batches) == [[6, 0, 1], [2]]
+    assert next(batches, None) is None
+
+
+def test_f03_torch_pins_what_it_is_asked_to_pin(dataset):
+    plain = loader(dataset, seed=1, batch_size=4, collate_fn=None)
+    pinned = loader(dataset, seed=1, batch_size=4, collate_fn=None, pin_memory=True)
+    assert (plain.pin_memory, pinned.pin_memory) == (False, True)
+    with warnings.catch_warnings():
+        # Where there is nothing to copy to, torch says so and pins nothing.
+        warnings.filterwarnings("ignore", message=".*pin_memory")
+        for _ in range(2):
+            assert [batch.sample_id.tolist() for batch in pinned] == [batch.sample_id.tolist() for batch in plain]
+
+
+def test_f03_a_pass_knows_its_length_and_ends_once(dataset):
+    batches = iter(loader(dataset, batch_size=3))
+    assert len(batches) == 4
+    assert iter(batches) is batches
+    assert len(list(batches)) == 4
+    assert list(batches) == []
 
 
 def test_f03_weights_decide_frequencies(runtime, tmp_path):

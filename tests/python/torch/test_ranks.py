@@ -16,7 +16,7 @@ from torch_ranks import open_caches, run_ranks
 from torch_support import loader, recorded_events
 
 import dataset_rt as drt
-from dataset_rt.torch import agreement
+from dataset_rt.torch import agreement, resources
 from dataset_rt.torch.plan import Plan
 
 
@@ -204,6 +204,8 @@ def test_f04_what_may_differ_does_and_caches_are_known_by_content(runtime, paths
         ({"batch_size": 0}, "ValueError"),
         ({"batch_size": "many"}, "TypeError"),
         ({"work_dir": "/nowhere"}, "FileNotFoundError"),
+        # A directory in which nothing can be made.
+        ({"work_dir": "/proc"}, "FileNotFoundError"),
     ],
 )
 def test_f04_a_bad_argument_on_one_rank_is_told_on_every_rank(paths, tmp_path, bad, kind):
@@ -212,6 +214,19 @@ def test_f04_a_bad_argument_on_one_rank_is_told_on_every_rank(paths, tmp_path, b
     for rank in (0, 2):
         assert outcomes[rank][0] == "ValueError"
         assert f"rank 1: {kind}: " in outcomes[rank][1]
+
+
+def stumble(rank, paths):
+    warnings.simplefilter("error")
+    if rank == 1:
+        resources.observe = lambda affinity: resources.CpuBudget(1, ("cpu.max: torn",))
+    return len(loader(open_caches(paths), native_num_workers="auto"))
+
+
+def test_f04_whatever_stops_one_rank_is_told_on_every_rank(paths, tmp_path):
+    (kind, _), (other_kind, other) = reversed(run_ranks(2, tmp_path / "meeting", stumble, paths))
+    assert (kind, other_kind) == ("RuntimeWarning", "ValueError")
+    assert "refused on rank 1: RuntimeWarning: a CPU limit cannot be read" in other
 
 
 def several(rank, paths):

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("torch.utils.data")
 
-from support import numbered, opened, write
+from support import native_threads, numbered, opened, write
 from torch.utils.data import get_worker_info
 from torch_support import identities, loader, parse_event, tagged
 
@@ -167,15 +167,12 @@ def fail_at_five(sample):
 class Marks:
     """Leaves a file for each worker, saying whether native set-up was there first."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, expected: list[int]) -> None:
         self.directory = directory
+        self.expected = expected
 
     def __call__(self, worker_id: int) -> None:
-        threads = [
-            name
-            for name in ((task / "comm").read_text() for task in Path("/proc/self/task").iterdir())
-            if name.startswith("drt-worker")
-        ]
+        threads = native_threads(self.expected[worker_id])
         (self.directory / str(worker_id)).write_text(f"{len(threads)} {get_worker_info().num_workers}")
 
 
@@ -187,7 +184,7 @@ def test_f03_callbacks_run_in_the_workers_after_native_set_up(dataset, tmp_path)
         shuffle=False,
         sample_transform_fn=number_of,
         collate_fn=tuple,
-        worker_init_fn=Marks(marks),
+        worker_init_fn=Marks(marks, [3, 0]),
         num_workers=2,
         native_num_workers=3,
         batch_size=11,

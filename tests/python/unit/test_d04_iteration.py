@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from support import Listed, numbered, numbers, opened, write
+from support import Listed, break_record, numbered, numbers, opened, write
 
 import dataset_rt as drt
 
@@ -134,16 +134,6 @@ def test_d06_weights_decide_frequencies(runtime: drt.DatasetRuntime, paths: list
     assert chi_square < 18.47
 
 
-def break_record(path: Path, row: int) -> None:
-    """Make the record of a row claim more metadata than it holds."""
-    index = (path / "index.bin").read_bytes()[row * 24 : row * 24 + 24]
-    offset = int.from_bytes(index[8:16], "little")
-    shard = path / "shards" / f"{int.from_bytes(index[:8], 'little'):06}.bin"
-    content = bytearray(shard.read_bytes())
-    content[offset : offset + 8] = b"\xff" * 8
-    shard.write_bytes(content)
-
-
 @pytest.mark.parametrize("size", [8, 300_000])
 @pytest.mark.parametrize("algo", ["none", "lz4"])
 def test_d08_failing_sample_does_not_end_the_iterator(
@@ -167,6 +157,31 @@ def test_d08_failing_sample_does_not_end_the_iterator(
     with pytest.raises(ValueError, match=f"sample 17 of cache {cache_id}"):
         dataset.get_item(cache_id, 17)
     assert dataset.get_item(cache_id, 18).sample_id == 18
+
+
+def test_d08_a_batch_is_one_error_or_all_its_samples(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
+    [path] = write(runtime, tmp_path, numbered("a", 300))
+    for row in (7, 8, 200):
+        break_record(path, row)
+    iterator = iter(opened(runtime, [path]))
+    expected = [list(range(start, min(start + 9, 300))) for start in range(0, 300, 9)]
+    for rows in expected:
+        broken = [row for row in rows if row in (7, 8, 200)]
+        if broken:
+            with pytest.raises(ValueError, match=f"sample {broken[0]} of cache"):
+                iterator.next_batch(9)
+        else:
+            assert [sample.sample_id for sample in iterator.next_batch(9)] == rows
+    assert iterator.next_batch(9) == []
+
+
+def test_d04_batches_and_samples_take_from_one_window(runtime: drt.DatasetRuntime, paths: list[Path]) -> None:
+    iterator = iter(opened(runtime, paths))
+    assert iterator.next_batch(0) == []
+    assert next(iterator).metadata["number"] == 0
+    assert numbers(iterator.next_batch(2)) == [1, 2]
+    assert numbers(iterator.next_batch(2**64 - 1)) == [3, 4]
+    assert iterator.next_batch(1) == []
 
 
 def test_d11_epoch_len_follows_and_resets(runtime: drt.DatasetRuntime, paths: list[Path]) -> None:
