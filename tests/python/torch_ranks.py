@@ -1,6 +1,5 @@
 """Real process groups on this machine: one process for each rank, gloo over the loopback, a file as the meeting point."""
 
-import multiprocessing
 import os
 import traceback
 from collections.abc import Callable
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch.distributed as dist
-from torch_support import fast_start, loader, tagged
+from torch_support import fast_start
 
 import dataset_rt as drt
 
@@ -66,16 +65,3 @@ def _rank(end: Any, rank: int, world_size: int, meeting: Path, work: Callable[..
 def open_caches(paths: list[Path]) -> drt.CachedDataset:
     runtime = drt.DatasetRuntime(num_workers=1)
     return runtime.cached_dataset(paths, reader_config=drt.ReaderConfig(seed=0, shuffle=False))
-
-
-def read(rank: int, paths: list[Path], rows: list[int] | None, passes: int, given: dict[str, Any]) -> Any:
-    """Length and tagged batches of several passes of a loader over some rows of the table."""
-    dataset = open_caches(paths)
-    if rows is not None:
-        dataset.update_metadata(dataset.get_metadata()[rows])
-    built = loader(dataset, collate_fn=tagged, **given)
-    return len(built), [list(built) for _ in range(passes)]
-
-
-def own_context() -> Any:
-    return multiprocessing.get_context("spawn")

@@ -5,6 +5,7 @@ import os
 import secrets
 import weakref
 from collections.abc import Iterator
+from contextlib import ExitStack
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -25,27 +26,29 @@ _RANDOM_SEED = "_random_seed"
 def build(dataset: "CachedDataset", **given: Any) -> "CachedDataLoader":
     """Construct the loader of one rank. In a process group all ranks do this together."""
     group = agreement.Group.current()
-    exported = None
-    try:
-        if group is None:
-            checked, workers, threads = _resolve(dataset, given, None)
+    with ExitStack() as undo:
+
+        def prepare() -> tuple["Arguments", int, int, artifacts.Artifacts]:
+            checked, workers, threads = _resolve(dataset, given, group)
             exported = artifacts.Artifacts(checked.work_dir)
+            undo.callback(exported.discard)
+            return checked, workers, threads, exported
+
+        if group is None:
+            prepared = prepare()
             random_seed = secrets.randbits(64)
         else:
             record, refusal = None, None
             try:
-                checked, workers, threads = _resolve(dataset, given, group)
-                # Before the others go on: whatever one rank cannot do, all should hear of.
-                exported = artifacts.Artifacts(checked.work_dir)
-                record = _record(dataset, checked)
+                prepared = prepare()
+                record = _record(dataset, prepared[0])
             except Exception as error:
+                # Whatever one rank cannot do, all should hear of.
                 refusal = error
             random_seed = agreement.agree(group, record, refusal)[0][_RANDOM_SEED]
-        return _construct(dataset, checked, workers, threads, group, random_seed, exported)
-    except BaseException:
-        if exported is not None:
-            exported.discard()
-        raise
+        loader = _construct(dataset, *prepared, group, random_seed)
+        undo.pop_all()
+        return loader
 
 
 def _resolve(
@@ -107,9 +110,9 @@ def _construct(
     checked: "Arguments",
     workers: int,
     threads: int,
+    exported: artifacts.Artifacts,
     group: agreement.Group | None,
     random_seed: int,
-    exported: artifacts.Artifacts,
 ) -> "CachedDataLoader":
     rank, world_size = (0, 1) if group is None else (group.rank, group.world_size)
     seed = None if not checked.shuffle else random_seed if checked.seed == "random" else checked.seed

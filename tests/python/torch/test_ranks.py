@@ -1,132 +1,25 @@
-"""Process groups: equal steps on all ranks, the audit of who read which rows, and ranks that do not agree."""
+"""Process groups: what ranks agree on, and what each of them hears when they do not."""
 
-import itertools
 import os
 import warnings
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torch.distributed")
 
-import torch_ranks
 from support import numbered, write
 from torch_ranks import open_caches, run_ranks
 from torch_support import loader, recorded_events
 
 import dataset_rt as drt
 from dataset_rt.torch import agreement, resources
-from dataset_rt.torch.plan import Plan
 
 
 @pytest.fixture(scope="module")
 def paths(tmp_path_factory):
     with drt.DatasetRuntime(num_workers=1) as runtime:
         return write(runtime, tmp_path_factory.mktemp("caches"), numbered("a", 7), numbered("b", 4))
-
-
-def table_of(paths, rows):
-    frame = open_caches(paths).get_metadata()
-    if rows is not None:
-        frame = frame[rows]
-    return list(zip(frame["cache_id"].to_list(), frame["sample_id"].to_list(), strict=True))
-
-
-def audit(plan, workers, table, outcomes, passes):
-    """Compare what every consumer saw, batch by batch, with what the plan declares for it."""
-    rows_of = [Counter() for _ in range(passes)]
-    for rank, (kind, result) in enumerate(outcomes):
-        assert kind == "returned", result
-        length, seen = result
-        assert length == plan.batches
-        consumers = plan.consumers(rank, max(1, workers))
-        for completed, batches in enumerate(seen):
-            assert [(worker, len(batch)) for worker, batch in batches] == list(plan.deliveries(rank, max(1, workers)))
-            for consumer in consumers:
-                read = [each for worker, batch in batches if worker == consumer.worker for each in batch]
-                assert len(read) == consumer.quota
-                if plan.seed is None:
-                    assert read == [table[row] for row in consumer.ordered_positions(completed)]
-                elif plan.partition == "split":
-                    assert len(set(read)) <= len(consumer.population)
-                rows_of[completed].update(read)
-    assert all(seen.total() == plan.effective_samples for seen in rows_of)
-    return rows_of
-
-
-CASES = [
-    # ranks, workers, start method, samples, batch size, drop_last, rows
-    (2, 0, "spawn", 11, 2, False, None),
-    (2, 1, "forkserver", 11, 3, False, None),
-    (3, 2, "fork", 11, 1, False, None),
-    (3, 2, "fork", 11, 2, True, None),
-    (3, 0, "spawn", 2, 2, False, [0, 10]),
-    (2, 2, "fork", 7, 4, False, [5, 5, 0, 9, 3, 3, 3]),
-    (3, 1, "fork", 30, 4, False, [2, 8]),
-    (2, 0, "spawn", 3, 2, True, None),
-]
-
-
-@pytest.mark.parametrize(("ranks", "workers", "method", "samples", "batch_size", "drop_last", "rows"), CASES)
-def test_f10_ordered_splits_are_read_as_declared(
-    paths, tmp_path, ranks, workers, method, samples, batch_size, drop_last, rows
-):
-    table = table_of(paths, rows)
-    given = {
-        "shuffle": False,
-        "samples_per_epoch": samples,
-        "batch_size": batch_size,
-        "drop_last": drop_last,
-        "num_workers": workers,
-        "multiprocessing_context": method,
-    }
-    outcomes = run_ranks(ranks, tmp_path / "meeting", quiet_read, paths, rows, 3, given)
-    plan = Plan(samples, len(table), ranks, batch_size, drop_last, "split", None)
-    passes = audit(plan, workers, table, outcomes, 3)
-    if samples == len(table) and not drop_last:
-        for seen in passes:
-            padding = seen - Counter(table)
-            assert seen >= Counter(table)
-            assert padding.total() == plan.effective_samples - samples < ranks
-
-
-def quiet_read(rank, *arguments):
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*do not divide evenly")
-        return torch_ranks.read(rank, *arguments)
-
-
-@pytest.mark.parametrize(("ranks", "workers", "partition"), [(2, 1, "split"), (3, 0, "split"), (2, 2, "replicate")])
-def test_f10_shuffled_ranks_own_rows_as_declared(paths, tmp_path, ranks, workers, partition):
-    table = table_of(paths, None)
-    given = {
-        "seed": 8,
-        "samples_per_epoch": 600,
-        "batch_size": 10,
-        "num_workers": workers,
-        "worker_partition": partition,
-        "multiprocessing_context": "fork",
-    }
-    outcomes = run_ranks(ranks, tmp_path / "meeting", quiet_read, paths, None, 1, given)
-    plan = Plan(600, len(table), ranks, 10, False, partition, 8)
-    audit(plan, workers, table, outcomes, 1)
-    owned = [
-        {each for who, batch in result[1][0] if who == worker for each in batch}
-        for _, result in outcomes
-        for worker in range(max(1, workers))
-    ]
-    if partition == "replicate":
-        assert all(each == set(table) for each in owned)
-        draws = [tuple(map(str, result[1][0])) for _, result in outcomes]
-        assert len(set(draws)) == ranks
-    else:
-        assert sum(map(len, owned)) == len(table)
-        assert set().union(*owned) == set(table)
-        assert [len(each) for each in owned] == [
-            len(consumer.population) for rank in range(ranks) for consumer in plan.consumers(rank, max(1, workers))
-        ]
-        assert owned[0] != set(table[: len(owned[0])])
 
 
 def random_seeds(rank, paths):
@@ -278,20 +171,3 @@ def test_f08_an_impossible_local_world_size_in_a_group_is_refused(paths, tmp_pat
     for kind, message in run_ranks(2, tmp_path / "meeting", local_counts, paths, value):
         assert kind == "ValueError"
         assert "LOCAL_WORLD_SIZE must be an integer from 1 to the world size, 2" in message
-
-
-def test_f10_the_cases_cover_what_must_be_covered():
-    assert {case[0] for case in CASES} == {2, 3}
-    assert {case[1] for case in CASES} == {0, 1, 2}
-    assert {case[2] for case in CASES} == {"spawn", "fork", "forkserver"}
-    plans = [
-        Plan(samples, 11 if rows is None else len(rows), ranks, batch, drop, "split", None)
-        for ranks, _, _, samples, batch, drop, rows in CASES
-    ]
-    idle = [
-        any(not each.quota for rank in range(plan.world_size) for each in plan.consumers(rank, max(1, case[1])))
-        for plan, case in zip(plans, CASES, strict=True)
-    ]
-    assert any(idle)
-    assert any(plan.rows < plan.world_size * max(1, case[1]) for plan, case in zip(plans, CASES, strict=True))
-    assert len(list(itertools.groupby(sorted(plan.effective_samples > plan.samples for plan in plans)))) == 2
