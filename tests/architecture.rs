@@ -46,6 +46,38 @@ fn crates_are_known_only_where_the_table_allows() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// What changes a disk, as it is written in code. Tests inject faults into the functions of `fs`, so nothing may pass them by.
+const CHANGES: [&str; 11] = [
+    ".write(true)",
+    ".append(true)",
+    ".sync_all(",
+    ".sync_data(",
+    "File::create",
+    "fs::write(",
+    "fs::copy(",
+    "fs::rename(",
+    "fs::remove_",
+    "std::fs::create_dir",
+    "hard_link(",
+];
+
+#[test]
+fn disks_are_changed_by_fs_only() {
+    let mut faults = Vec::new();
+    for source in sources() {
+        let code = without_comments_and_text(&source.text);
+        let code = code.split("#[cfg(test)]").next().unwrap_or_default().replace("NewFile", "");
+        let changes = CHANGES.iter().filter(|change| code.contains(**change));
+        if !is_under(&source.module, "fs") {
+            faults.extend(changes.map(|change| format!("{}: must leave {change} to fs", source.name())));
+        } else if source.module != ["fs", "operation"] {
+            let past = changes.filter(|change| !change.starts_with("std"));
+            faults.extend(past.map(|change| format!("{}: must leave {change} to fs::operation", source.name())));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
 #[test]
 fn files_are_short_and_say_their_job_first() {
     let mut faults = Vec::new();

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use dataset_rt::error::Error;
-use dataset_rt::pool::{Task, WorkerPool};
+use dataset_rt::pool::{Chore, Task, WorkerPool};
 
 /// Far longer than anything here takes: a test that would hang fails instead.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -138,5 +138,25 @@ fn b01_a_pool_may_be_dropped_by_its_own_threads() {
         assert!(task.wait(PATIENCE), "a thread that joins itself never ends");
         task.take().unwrap();
     }
+    assert_all_gone();
+}
+
+#[test]
+fn c09_idle_threads_see_to_chores_until_nobody_wants_them() {
+    let _alone = ALONE.lock();
+    let pool = WorkerPool::with_chore_interval(1, Duration::from_millis(1)).unwrap();
+    let (sender, receiver) = mpsc::channel();
+    let chore: Arc<Chore> = Arc::new(move || {
+        let _ = sender.send(());
+    });
+    pool.add_chore(&chore);
+    for _ in 0..3 {
+        receiver.recv_timeout(PATIENCE).unwrap();
+    }
+    drop(chore);
+    // The sender went with the chore.
+    while receiver.recv_timeout(PATIENCE).is_ok() {}
+    assert!(matches!(receiver.try_recv(), Err(mpsc::TryRecvError::Disconnected)));
+    drop(pool);
     assert_all_gone();
 }

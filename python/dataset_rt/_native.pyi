@@ -9,12 +9,12 @@ from dataset_rt.metadata import ArrowStream
 from dataset_rt.protocols import CacheSource
 from dataset_rt.records import CachedSample
 
-__all__ = ["Dataset", "Runtime", "SampleIterator", "__version__", "remove_staging_of"]
+__all__ = ["Dataset", "Runtime", "SampleIterator", "__version__", "sweep_staging"]
 
 __version__: str
 
-def remove_staging_of(base: str, process: int) -> None:
-    """Remove what an ended process of this machine left unfinished below `base`."""
+def sweep_staging(base: str) -> None:
+    """Remove what writers that are dead left unfinished below `base`."""
 
 @final
 class Runtime:

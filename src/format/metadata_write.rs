@@ -1,6 +1,5 @@
 //! Writing `metadata.arrow` in bounded memory: columns are spooled while rows arrive and joined at the end.
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -16,7 +15,7 @@ use super::schema::Schema;
 use crate::cancel::CancelToken;
 use crate::checksum::HashingWriter;
 use crate::error::{Error, Result};
-use crate::fs::{Spools, create_new};
+use crate::fs::{NewFile, Spools};
 use crate::value::Kind;
 
 /// Text of one column in one batch: offsets are signed 32-bit integers.
@@ -198,7 +197,7 @@ impl MetadataWriter {
         if self.batch_rows > 0 {
             self.finish_batch()?;
         }
-        let file = create_new(path)?;
+        let file = NewFile::create(path)?;
         let mut out = IpcWriter { out: BufWriter::new(HashingWriter::new(file)), position: 0, path };
         out.write(MAGIC)?;
         out.pad(MAGIC.len() as u64, 8)?;
@@ -233,7 +232,7 @@ fn text_start(texts: &TextBuffer, row: usize) -> usize {
 
 /// The frame around the column data.
 struct IpcWriter<'a> {
-    out: BufWriter<HashingWriter<File>>,
+    out: BufWriter<HashingWriter<NewFile>>,
     position: u64,
     path: &'a Path,
 }
@@ -340,7 +339,7 @@ impl IpcWriter<'_> {
         let failed = |error| Error::file("write", self.path, error);
         let hashing = self.out.into_inner().map_err(|error| failed(error.into_error()))?;
         let (file, digest) = hashing.finish();
-        file.sync_all().map_err(|error| Error::file("sync", self.path, error))?;
+        file.sync()?;
         Ok(digest)
     }
 }

@@ -1,18 +1,32 @@
-//! Files of a cache: their names, and the few ways in which files come to exist.
+//! Files of a cache: their names, and the few ways in which files come to exist. Whatever this library changes on a disk
+//! it changes through here.
 
+#[cfg(feature = "faults")]
+pub mod fault;
+#[cfg(not(feature = "faults"))]
+#[path = "no_fault.rs"]
+mod fault;
+mod heartbeat;
+mod new_file;
+mod operation;
 mod publish;
 mod spool;
 mod staging;
+mod stamp;
+mod sweep;
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::FileExt as _;
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+pub use heartbeat::{Heart, KeptAlive};
+pub use new_file::NewFile;
+pub use operation::Operation;
 pub use publish::{already_exists, publish};
 pub use spool::Spools;
-pub use staging::{Staging, StagingStamp, remove_staging_of};
+pub use staging::Staging;
+pub use stamp::StagingStamp;
+pub use sweep::sweep;
 
 use crate::error::{Error, Result};
 
@@ -35,38 +49,34 @@ pub fn shard_name(shard: u64) -> String {
     format!("{shard:06}.bin")
 }
 
-/// Creates a file for writing that must not exist yet.
-///
-/// # Errors
-/// [`Error::File`] when it exists or cannot be created.
-pub fn create_new(path: impl AsRef<Path>) -> Result<File> {
-    let path = path.as_ref();
-    OpenOptions::new().write(true).create_new(true).open(path).map_err(|error| Error::file("create", path, error))
-}
-
 /// Creates a directory that must not exist yet, in one that does.
 ///
 /// # Errors
 /// [`Error::File`] when it exists or cannot be created.
 pub fn create_dir(path: impl AsRef<Path>) -> Result<()> {
     let path = path.as_ref();
-    fs::create_dir(path).map_err(|error| Error::file("create directory", path, error))
+    operation::create_dir(path).map_err(|error| Error::file("create directory", path, error))
 }
 
-/// Writes all `bytes` at `offset`, whatever the file's position is; `path` is for messages only.
+/// Creates a directory unless it exists, and before it those that it lies in; durable ones.
 ///
 /// # Errors
-/// [`Error::File`] when not all bytes could be written.
-pub fn write_at(file: &File, path: &Path, offset: u64, bytes: &[u8]) -> Result<()> {
-    file.write_all_at(bytes, offset).map_err(|error| Error::file("write", path, error))
-}
-
-/// Makes the content of a file durable; `path` is for messages only.
-///
-/// # Errors
-/// [`Error::File`] when the system cannot tell that it is.
-pub fn sync_file(file: &File, path: &Path) -> Result<()> {
-    file.sync_all().map_err(|error| Error::file("sync", path, error))
+/// [`Error::File`] for the one that cannot be created or made durable.
+pub fn create_dir_all(path: impl AsRef<Path>) -> Result<()> {
+    let path = path.as_ref();
+    if path.is_dir() || path.as_os_str().is_empty() {
+        return Ok(());
+    }
+    let parent = directory_of(path);
+    if parent != path {
+        create_dir_all(parent)?;
+    }
+    match operation::create_dir(path) {
+        Ok(()) => sync_dir(parent),
+        // Somebody else was faster, or the path ends in `..`.
+        Err(_) if path.is_dir() => Ok(()),
+        Err(error) => Err(Error::file("create directory", path, error)),
+    }
 }
 
 /// Writes a durable file that must not exist yet.
@@ -74,8 +84,7 @@ pub fn sync_file(file: &File, path: &Path) -> Result<()> {
 /// # Errors
 /// [`Error::File`] when it exists or cannot be written or synced.
 pub fn write_new(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
-    let path = path.as_ref();
-    write_synced(create_new(path)?, bytes).map_err(|error| Error::file("write", path, error))
+    fill(NewFile::create(path)?, bytes)
 }
 
 /// Makes the entries of a directory durable.
@@ -84,12 +93,7 @@ pub fn write_new(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
 /// [`Error::File`] when the directory cannot be opened or synced.
 pub fn sync_dir(path: impl AsRef<Path>) -> Result<()> {
     let path = path.as_ref();
-    let synced = File::open(path).and_then(|directory| directory.sync_all());
-    match synced {
-        // Some network and user-space file systems have no such call for directories: nothing more can be done there.
-        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
-        other => other.map_err(|error| Error::file("sync directory", path, error)),
-    }
+    operation::sync_dir(path).map_err(|error| Error::file("sync directory", path, error))
 }
 
 /// Replaces `path` by a file with these bytes: a reader finds the old file or the whole new one, also after
@@ -103,21 +107,18 @@ pub fn write_atomic(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
     let directory = directory_of(path);
     let attempt = ATTEMPTS.fetch_add(1, Ordering::Relaxed);
     let temporary = directory.join(format!(".drt-{}-{attempt}.tmp", std::process::id()));
-    let replaced = create_new(&temporary).and_then(|file| {
-        write_synced(file, bytes)
-            .map_err(|error| Error::file("write", &temporary, error))
-            .and_then(|()| fs::rename(&temporary, path).map_err(|error| Error::file("replace", path, error)))
-            .inspect_err(|_| {
-                // The first error is the one that matters.
-                let _ = fs::remove_file(&temporary);
-            })
-    });
-    replaced.and_then(|()| sync_dir(directory))
+    fill(NewFile::create(&temporary)?, bytes)
+        .and_then(|()| operation::rename(&temporary, path).map_err(|error| Error::file("replace", path, error)))
+        .inspect_err(|_| {
+            // The first error is the one that matters.
+            let _ = operation::remove_file(&temporary);
+        })?;
+    sync_dir(directory)
 }
 
-fn write_synced(mut file: File, bytes: &[u8]) -> io::Result<()> {
-    file.write_all(bytes)?;
-    file.sync_all()
+fn fill(mut file: NewFile, bytes: &[u8]) -> Result<()> {
+    file.write_all(bytes).map_err(|error| Error::file("write", file.path(), error))?;
+    file.sync()
 }
 
 /// The directory that holds `path`, in a form that can be opened.

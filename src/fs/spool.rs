@@ -1,10 +1,10 @@
 //! Many append-only byte streams in bounded memory: what does not fit goes to one shared temporary file.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
+use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use super::NewFile;
 use crate::error::{Error, Result};
 
 /// Bytes copied at once when streams are read back.
@@ -15,7 +15,7 @@ const COPY_BYTES: usize = 1 << 18;
 #[derive(Debug)]
 pub struct Spools {
     path: PathBuf,
-    file: Option<File>,
+    file: Option<NewFile>,
     file_end: u64,
     memory_limit: usize,
     streams: Vec<Stream>,
@@ -69,15 +69,12 @@ impl Spools {
         }
         let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert(create_unlinked(&self.path)?),
+            none => none.insert(NewFile::create_unlinked(&self.path)?),
         };
-        let write = |file: &mut File| {
-            file.seek(SeekFrom::Start(self.file_end))?;
-            file.write_all(&entry.memory)?;
-            file.write_all(bytes)
-        };
-        write(file).map_err(|error| Error::file("write temporary file", &self.path, error))?;
-        let written = entry.memory.len() as u64 + bytes.len() as u64;
+        let from_memory = entry.memory.len() as u64;
+        file.write_at(self.file_end, &entry.memory)?;
+        file.write_at(self.file_end + from_memory, bytes)?;
+        let written = from_memory + bytes.len() as u64;
         let end = self.file_end + written;
         match entry.spilled.last_mut() {
             Some(last) if last.end == self.file_end => last.end = end,
@@ -104,16 +101,10 @@ impl Spools {
             let end = start + (stretch.end - stretch.start);
             let wanted = range.start.max(start)..range.end.min(end);
             if wanted.start < wanted.end
-                && let Some(file) = &mut self.file
+                && let Some(file) = &self.file
             {
                 let place = stretch.start + (wanted.start - start);
-                copy_stretch(file, place, wanted.end - wanted.start, out).map_err(|(of_out, error)| {
-                    if of_out {
-                        Error::file("write", out_path, error)
-                    } else {
-                        Error::file("read temporary file", &self.path, error)
-                    }
-                })?;
+                copy_stretch(file, place, wanted.end - wanted.start, out, out_path)?;
             }
             start = end;
         }
@@ -123,34 +114,16 @@ impl Spools {
     }
 }
 
-/// Copies within a bounded buffer. The flag in an error tells whether `out` failed.
-fn copy_stretch(
-    file: &mut File,
-    place: u64,
-    length: u64,
-    out: &mut impl Write,
-) -> std::result::Result<(), (bool, io::Error)> {
-    file.seek(SeekFrom::Start(place)).map_err(|error| (false, error))?;
-    let mut left = length;
+/// Copies within a bounded buffer.
+fn copy_stretch(file: &NewFile, mut place: u64, length: u64, out: &mut impl Write, out_path: &Path) -> Result<()> {
+    let end = place + length;
     let mut buffer = vec![0; COPY_BYTES.min(usize::try_from(length).unwrap_or(COPY_BYTES))];
-    while left > 0 {
-        let count = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
+    while place < end {
+        let count = usize::try_from(end - place).map_or(buffer.len(), |left| left.min(buffer.len()));
         let piece = buffer.get_mut(..count).unwrap_or_default();
-        file.read_exact(piece).map_err(|error| (false, error))?;
-        out.write_all(piece).map_err(|error| (true, error))?;
-        left -= count as u64;
+        file.read_at(place, piece)?;
+        out.write_all(piece).map_err(|error| Error::file("write", out_path, error))?;
+        place += count as u64;
     }
     Ok(())
-}
-
-/// Without a name nothing can be left behind, and nothing extra is published with the directory.
-fn create_unlinked(path: &Path) -> Result<File> {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .open(path)
-        .map_err(|error| Error::file("create temporary file", path, error))?;
-    fs::remove_file(path).map_err(|error| Error::file("unlink temporary file", path, error))?;
-    Ok(file)
 }

@@ -1,6 +1,7 @@
 //! A fixed number of named native threads that run tasks for everybody who shares them.
 
 mod blocks;
+mod chores;
 mod fork;
 mod task;
 
@@ -9,20 +10,26 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 
 pub use blocks::{map_blocks, run_all};
+pub use chores::Chore;
 pub use fork::ForkStamp;
 pub use task::Task;
 
 use crate::error::{Error, Result};
+use chores::Chores;
 
 /// Most threads a pool may have.
 pub const MAX_THREADS: usize = 1024;
 
 /// How many it may have, as users read it.
 pub const THREADS: &str = "1 ... 1024";
+
+/// How long a thread waits for a task before it sees to the chores of the pool, and waits again.
+const CHORE_INTERVAL: Duration = Duration::from_secs(20);
 
 /// Exactly as many threads as asked for, named `drt-worker-0`, `drt-worker-1`, ….
 ///
@@ -38,6 +45,8 @@ pub struct WorkerPool {
     /// `None` only while the pool is being dropped.
     queue: Option<Sender<Job>>,
     threads: Vec<JoinHandle<()>>,
+    chores: Arc<Chores>,
+    chore_interval: Duration,
 }
 
 /// What travels to a thread.
@@ -60,16 +69,32 @@ impl WorkerPool {
     /// [`Error::InvalidValue`] unless `threads` is 1 ... 1024, [`Error::Unusable`] when the system refuses a thread;
     /// then those that had started are gone again.
     pub fn new(threads: usize) -> Result<Arc<Self>> {
+        Self::with_chore_interval(threads, CHORE_INTERVAL)
+    }
+
+    /// The same with threads that see to chores after another time without a task.
+    ///
+    /// # Errors
+    /// Those of [`new`](Self::new).
+    pub fn with_chore_interval(threads: usize, interval: Duration) -> Result<Arc<Self>> {
         if !(1..=MAX_THREADS).contains(&threads) {
             return Err(Error::out_of_range("num_workers", THREADS, threads));
         }
         let (sender, receiver) = crossbeam_channel::unbounded();
         let id = NEXT_POOL.fetch_add(1, Ordering::Relaxed);
-        let mut pool =
-            Self { id, stamp: ForkStamp::here()?, queue: Some(sender), threads: Vec::with_capacity(threads) };
+        let chores = Arc::new(Chores::default());
+        let mut pool = Self {
+            id,
+            stamp: ForkStamp::here()?,
+            queue: Some(sender),
+            threads: Vec::with_capacity(threads),
+            chores: Arc::clone(&chores),
+            chore_interval: interval,
+        };
         for number in 0..threads {
-            let receiver = receiver.clone();
-            let spawned = thread::Builder::new().name(format!("drt-worker-{number}")).spawn(move || work(id, receiver));
+            let (receiver, chores) = (receiver.clone(), Arc::clone(&chores));
+            let thread = thread::Builder::new().name(format!("drt-worker-{number}"));
+            let spawned = thread.spawn(move || work(id, receiver, &chores, interval));
             match spawned {
                 Ok(handle) => pool.threads.push(handle),
                 // Dropping the pool joins the threads that did start.
@@ -103,6 +128,17 @@ impl WorkerPool {
     /// [`Error::Unusable`], see [`ForkStamp::check`].
     pub fn check(&self) -> Result<()> {
         self.stamp.check()
+    }
+
+    /// How long a thread is idle before it sees to the chores.
+    #[must_use]
+    pub fn chore_interval(&self) -> Duration {
+        self.chore_interval
+    }
+
+    /// Has `chore` called by each thread that has been idle for a while, again and again, until its last owner lets go of it.
+    pub fn add_chore(&self, chore: &Arc<Chore>) {
+        self.chores.add(chore);
     }
 
     /// Queues `call`. Whoever wants a result, or to help or cancel, uses a [`Task`].
@@ -144,13 +180,19 @@ impl Drop for WorkerPool {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the thread's end of the queue goes with the thread")]
-fn work(pool: u64, jobs: Receiver<Job>) {
+fn work(pool: u64, jobs: Receiver<Job>, chores: &Chores, interval: Duration) {
     POOL_OF_THREAD.set(pool);
-    for job in &jobs {
+    loop {
+        let job = match jobs.recv_timeout(interval) {
+            Ok(job) => Some(job),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
         // A task catches its own panic; what is caught here is a plain call's, or a destructor's.
         let outcome = catch_unwind(AssertUnwindSafe(|| match job {
-            Job::Call(call) => call(),
-            Job::Task(task) => task.run_if_queued(),
+            Some(Job::Call(call)) => call(),
+            Some(Job::Task(task)) => task.run_if_queued(),
+            None => chores.run(),
         }));
         if let Err(payload) = outcome {
             task::drop_payload(payload);

@@ -30,7 +30,7 @@ mod _native {
     #[pymodule_export]
     use crate::python::runtime::Runtime;
     #[pymodule_export]
-    use crate::python::staging::remove_staging_of;
+    use crate::python::staging::sweep_staging;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

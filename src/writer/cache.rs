@@ -213,8 +213,8 @@ impl CacheWrite {
             let layout = match &mut placement.layout {
                 Some(layout) => layout,
                 none => {
-                    let config = self.call.config();
-                    none.insert(Layout::create(self.call.base(), schema, config.max_shard_bytes)?)
+                    let call = &self.call;
+                    none.insert(Layout::create(call.base(), schema, call.config().max_shard_bytes, call.heart())?)
                 }
             };
             let placed = layout.place(&job)?;

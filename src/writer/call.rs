@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::cancel::CancelToken;
 use crate::error::{Error, Result};
-use crate::pool::WorkerPool;
+use crate::fs::Heart;
+use crate::pool::{Chore, WorkerPool};
 
 use super::config::WriterConfig;
 use super::encode::Encoded;
@@ -23,6 +24,9 @@ pub(crate) struct Call {
     base: PathBuf,
     config: WriterConfig,
     cancel: CancelToken,
+    /// Beats before every task, while the caller waits for tasks, and while there are none.
+    heart: Arc<Heart>,
+    _beats_when_idle: Arc<Chore>,
     max_jobs: u64,
     max_caches: usize,
     state: Mutex<State>,
@@ -44,11 +48,17 @@ struct State {
 impl Call {
     pub(crate) fn new(pool: &Arc<WorkerPool>, base: &Path, config: &WriterConfig) -> Self {
         let threads = pool.threads();
+        let heart = Heart::new(pool.chore_interval());
+        let beating = Arc::clone(&heart);
+        let beats_when_idle: Arc<Chore> = Arc::new(move || beating.beat());
+        pool.add_chore(&beats_when_idle);
         Self {
             pool: Arc::downgrade(pool),
             base: base.to_path_buf(),
             config: config.clone(),
             cancel: CancelToken::new(),
+            heart,
+            _beats_when_idle: beats_when_idle,
             max_jobs: config.prefetch_size.min(threads as u64),
             max_caches: threads + 1,
             state: Mutex::default(),
@@ -68,10 +78,18 @@ impl Call {
         &self.cancel
     }
 
+    pub(crate) fn heart(&self) -> &Arc<Heart> {
+        &self.heart
+    }
+
     /// Queues `work` on the pool.
     pub(crate) fn submit(&self, work: impl FnOnce() + Send + 'static) -> Result<()> {
+        let heart = Arc::clone(&self.heart);
         match self.pool.upgrade() {
-            Some(pool) => pool.submit(work),
+            Some(pool) => pool.submit(move || {
+                heart.beat();
+                work();
+            }),
             None => Err(Error::Unusable("the worker pool is gone; create a new DatasetRuntime".to_owned())),
         }
     }
@@ -135,6 +153,9 @@ impl Call {
 
     fn wait_until(&self, timeout: Duration, mut ready: impl FnMut(&State) -> bool) -> bool {
         let deadline = Instant::now() + timeout;
+        if !timeout.is_zero() {
+            self.heart.beat();
+        }
         let mut state = lock(&self.state);
         while !ready(&state) {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -144,5 +165,55 @@ impl Call {
             state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::time::SystemTime;
+
+    use super::*;
+    use crate::cancel::PlainWaiter;
+    use crate::progress::NoProgress;
+    use crate::writer::{IterSource, Refuse, write_sources};
+
+    #[test]
+    fn c09_staging_is_kept_alive_while_a_source_says_nothing() {
+        let base = tempfile::tempdir().unwrap();
+        let tmp = base.path().join("tmp");
+        let limit = Instant::now() + Duration::from_secs(60);
+        let until = |done: &mut dyn FnMut() -> bool| {
+            while !done() {
+                assert!(Instant::now() < limit, "no heartbeat");
+                std::thread::yield_now();
+            }
+        };
+        let staging = || fs::read_dir(&tmp).ok()?.next().map(|entry| entry.unwrap().path());
+        let samples = (0..2).map(|row| {
+            if row == 0 {
+                // Slow enough to be handed over at once.
+                let slow = Instant::now() + Duration::from_millis(2);
+                until(&mut || Instant::now() > slow);
+            } else {
+                until(&mut || staging().is_some());
+                let staging = staging().unwrap();
+                File::open(&staging).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+                until(&mut || fs::metadata(&staging).unwrap().modified().unwrap() > SystemTime::UNIX_EPOCH);
+            }
+            (vec![row], Vec::new())
+        });
+        // One thread, which has nothing to do: nobody else could touch the directory.
+        let pool = WorkerPool::with_chore_interval(1, Duration::from_millis(1)).unwrap();
+        let written = write_sources(
+            &pool,
+            &mut [&mut IterSource::new("slow", samples)],
+            base.path(),
+            &WriterConfig::default(),
+            &mut Refuse,
+            &mut PlainWaiter::default(),
+            &mut NoProgress,
+        );
+        assert_eq!(written.unwrap()[0].result, Ok(base.path().join("slow")));
     }
 }

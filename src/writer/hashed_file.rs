@@ -1,14 +1,13 @@
 //! A new file that several workers fill at known offsets while its SHA-256 runs over the bytes in order.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use crate::checksum::Sha256Hasher;
 use crate::error::{Error, Result};
-use crate::fs;
+use crate::fs::NewFile;
 
 use super::job::Job;
 use super::lock;
@@ -37,7 +36,7 @@ impl Chunk {
 /// The file. Whoever adds a chunk writes it; whoever finds the hash idle drains what waits for it.
 pub(crate) struct HashedFile {
     path: PathBuf,
-    file: Mutex<Option<Arc<File>>>,
+    file: Mutex<Option<Arc<NewFile>>>,
     hashing: Mutex<Hashing>,
 }
 
@@ -73,7 +72,7 @@ impl HashedFile {
             if lock(&self.hashing).abandoned {
                 return Err(Error::Interrupted);
             }
-            fs::write_at(&file, &self.path, place, bytes)?;
+            file.write_at(place, bytes)?;
             place += bytes.len() as u64;
             Ok(())
         })?;
@@ -93,8 +92,7 @@ impl HashedFile {
 
     /// Makes a complete file durable and closes it.
     pub(crate) fn sync(&self) -> Result<()> {
-        let file = self.file()?;
-        fs::sync_file(&file, &self.path)?;
+        self.file()?.sync()?;
         lock(&self.file).take();
         Ok(())
     }
@@ -115,12 +113,12 @@ impl HashedFile {
         lock(&self.file).take();
     }
 
-    fn file(&self) -> Result<Arc<File>> {
+    fn file(&self) -> Result<Arc<NewFile>> {
         let mut file = lock(&self.file);
         if let Some(file) = &*file {
             return Ok(Arc::clone(file));
         }
-        let created = Arc::new(fs::create_new(&self.path)?);
+        let created = Arc::new(NewFile::create(&self.path)?);
         *file = Some(Arc::clone(&created));
         Ok(created)
     }

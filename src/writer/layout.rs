@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::format::index::{IndexRow, ROW_BYTES};
 use crate::format::metadata_write::MetadataWriter;
 use crate::format::schema::Schema;
-use crate::fs::{self, CHECKSUMS_FILE, INDEX_FILE, SHARDS_DIR, Staging};
+use crate::fs::{self, CHECKSUMS_FILE, Heart, INDEX_FILE, KeptAlive, SHARDS_DIR, Staging};
 
 use super::hashed_file::{Chunk, HashedFile};
 use super::job::Job;
@@ -38,6 +38,7 @@ pub(crate) struct Placed {
 /// Everything that grows with the samples of a cache.
 pub(crate) struct Layout {
     pub(crate) staging: Staging,
+    _kept_alive: KeptAlive,
     pub(crate) shards: Shards,
     pub(crate) index: RowsFile,
     pub(crate) checksums: RowsFile,
@@ -49,7 +50,7 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// Creates the staging directory.
-    pub(crate) fn create(base: &Path, schema: &Schema, max_shard_bytes: u64) -> Result<Self> {
+    pub(crate) fn create(base: &Path, schema: &Schema, max_shard_bytes: u64, heart: &Arc<Heart>) -> Result<Self> {
         let staging = Staging::create(base)?;
         let directory = staging.path();
         let shards = directory.join(SHARDS_DIR);
@@ -61,6 +62,7 @@ impl Layout {
             metadata: Some(MetadataWriter::new(schema, directory.join(SPOOL_FILE))),
             metadata_sha256: None,
             samples: 0,
+            _kept_alive: heart.keep_alive(&staging),
             staging,
         })
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::cancel::Waiter;
 use crate::error::{Error, Result};
+use crate::fs;
 use crate::ids::SourceName;
 use crate::pool::{Task, WorkerPool};
 use crate::progress::{ProgressSink, WriteProgress};
@@ -56,7 +57,7 @@ pub(crate) fn write_sources(
         results: names.iter().map(|named| named.name.as_ref().err().map(|error| Err(error.clone()))).collect(),
         profiles: names.iter().map(|_| Arc::new(SourceProfile::new(config.profiler.is_some()))).collect(),
     };
-    let written = puller.write_all(sources, &names);
+    let written = puller.sweep(base).and_then(|()| puller.write_all(sources, &names));
     puller.wind_up(written.is_err());
     let reported = match &config.profiler {
         Some(path) => {
@@ -145,6 +146,17 @@ struct Puller<'a> {
 }
 
 impl Puller<'_> {
+    /// Removes what dead writers left, which may be what fills the disk.
+    fn sweep(&mut self, base: &Path) -> Result<()> {
+        let (base, cancel) = (base.to_path_buf(), self.call.cancel().clone());
+        let sweeping = Task::spawn(self.pool, move || {
+            // Whatever cannot be removed is not in the way.
+            let _ = fs::sweep(&base, &cancel);
+            Ok(())
+        })?;
+        self.waiter.wait(&mut |timeout| sweeping.wait(timeout))
+    }
+
     fn write_all(&mut self, sources: &mut [&mut dyn Source], names: &[Named]) -> Result<()> {
         for (position, (source, named)) in sources.iter_mut().zip(names).enumerate() {
             let Ok(name) = &named.name else { continue };

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fs;
 
 /// A stage of writing one cache.
@@ -157,9 +157,7 @@ impl SourceProfile {
 /// Creates the directory of the report, so that a wrong path shows before hours of work.
 pub(crate) fn prepare_report(path: &Path) -> Result<()> {
     match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => {
-            std::fs::create_dir_all(parent).map_err(|error| Error::file("create", parent, error))
-        }
+        Some(parent) if !parent.as_os_str().is_empty() => fs::create_dir_all(parent),
         _ => Ok(()),
     }
 }

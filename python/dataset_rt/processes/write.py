@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dataset_rt._native import Runtime, remove_staging_of
+from dataset_rt._native import Runtime, sweep_staging
 from dataset_rt.processes.children import leave_if_importing_main, refuse_in_daemon
 from dataset_rt.processes.progress import progress_line
 from dataset_rt.processes.sources import NamedSource, Probe
@@ -59,7 +59,7 @@ def make_native_writer(num_workers: int, base: str, config: "WriterConfig", *, r
     return write
 
 
-def _clean_up(base: str, pid: int) -> None:
-    """Remove what a worker process left unfinished. What cannot be removed must not hide why that process ended."""
+def _clean_up(base: str, _pid: int) -> None:
+    """Remove what worker processes left unfinished. What cannot be removed must not hide why that process ended."""
     with suppress(OSError):
-        remove_staging_of(base, pid)
+        sweep_staging(base)

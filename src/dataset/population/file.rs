@@ -1,7 +1,6 @@
 //! The file of a population: a header of whole numbers, then the slices, each on its own cache line. Written and read by
 //! processes of one job, of which all run the same release; another layout gets another magic.
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::Range;
 use std::path::Path;
@@ -12,7 +11,7 @@ use arrow_buffer::{ArrowNativeType, Buffer, ScalarBuffer};
 use crate::cancel::{CancelToken, Waiter};
 use crate::dataset::table::RowMap;
 use crate::error::{Error, Result};
-use crate::fs::create_new;
+use crate::fs::NewFile;
 use crate::mapped::MappedFile;
 use crate::pool::{WorkerPool, run_all};
 use crate::sampling::{AliasTable, DrawStream, SharedSlice};
@@ -108,7 +107,7 @@ pub(super) fn write(
         parts: tables.len() as u64,
         cells: tables.iter().filter_map(|(_, table)| Some(table.as_ref()?.rows())).sum(),
     };
-    let mut out = Out { file: BufWriter::with_capacity(PIECE, create_new(path)?), path, written: 0, cancel };
+    let mut out = Out { file: BufWriter::with_capacity(PIECE, NewFile::create(path)?), path, written: 0, cancel };
     out.slice(&header.words(), u64::to_le_bytes)?;
     let rows = usize::try_from(rows).unwrap_or(usize::MAX);
     if let Samples::Listed(sample) = samples {
@@ -125,7 +124,7 @@ pub(super) fn write(
 }
 
 struct Out<'a> {
-    file: BufWriter<File>,
+    file: BufWriter<NewFile>,
     path: &'a Path,
     written: usize,
     cancel: &'a CancelToken,
