@@ -20,7 +20,9 @@ pub(super) fn sink(py: Python<'_>, show: bool) -> PyResult<Box<dyn ProgressSink>
 
 /// Whether standard error of this interpreter goes to the page of a notebook.
 fn is_notebook(py: Python<'_>) -> PyResult<bool> {
-    py.import("sys")?.getattr("modules")?.contains("ipykernel")
+    let module = py.import("sys")?.getattr("stderr")?.get_type().module()?;
+    let module = module.to_str()?;
+    Ok(module == "ipykernel" || module.starts_with("ipykernel."))
 }
 
 /// One line on the interpreter's standard error, which a notebook shows on its page.

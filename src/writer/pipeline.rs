@@ -53,6 +53,7 @@ pub(crate) fn write_sources(
         waiter,
         progress,
         shown: WriteProgress { sources_total: names.len(), ..WriteProgress::default() },
+        watched: None,
         fingerprints: vec![None; names.len()],
         results: names.iter().map(|named| named.name.as_ref().err().map(|error| Err(error.clone()))).collect(),
         profiles: names.iter().map(|_| Arc::new(SourceProfile::new(config.profiler.is_some()))).collect(),
@@ -140,6 +141,8 @@ struct Puller<'a> {
     waiter: &'a mut dyn Waiter,
     progress: &'a mut dyn ProgressSink,
     shown: WriteProgress,
+    /// The cache whose samples are shown: of the source that was begun last.
+    watched: Option<Arc<CacheWrite>>,
     fingerprints: Vec<Option<String>>,
     results: Vec<Option<std::result::Result<PathBuf, String>>>,
     profiles: Vec<Arc<SourceProfile>>,
@@ -161,7 +164,7 @@ impl Puller<'_> {
         for (position, (source, named)) in sources.iter_mut().zip(names).enumerate() {
             let Ok(name) = &named.name else { continue };
             self.shown.source_name.clone_from(&named.label);
-            (self.shown.samples, self.shown.payload_bytes) = (0, 0);
+            self.watched = None;
             match self.write_one(position, *source, name) {
                 Ok(()) => {}
                 Err(Stop::Source(error)) => self.settle(position, Err(error)),
@@ -211,6 +214,7 @@ impl Puller<'_> {
             return Err(Stop::from_source(error));
         }
         let token = CacheWrite::begin(&self.call, position, name.clone(), fingerprint, profile);
+        self.watched = Some(Arc::clone(token.cache()));
         let pulled = self.pull_all(source, name, &token);
         source.stop();
         match pulled {
@@ -284,9 +288,14 @@ impl Puller<'_> {
             let job = Job::enter(&self.call, batch);
             CacheWrite::dispatch(token, schema, job).map_err(Stop::Call)?;
         }
-        (self.shown.samples, self.shown.payload_bytes) = cache.progress();
-        self.progress.update(&self.shown);
+        self.tell();
         Ok(())
+    }
+
+    /// Tells how far the write is.
+    fn tell(&mut self) {
+        (self.shown.samples, self.shown.payload_bytes) = self.watched.as_ref().map_or((0, 0), |cache| cache.progress());
+        self.progress.update(&self.shown);
     }
 
     /// Waits for the call to get somewhere, but not for long: the progress is told in between.
@@ -294,7 +303,7 @@ impl Puller<'_> {
         let call = &self.call;
         let until = Instant::now() + PROGRESS_INTERVAL;
         self.waiter.wait(&mut |timeout| ready(call, timeout) || Instant::now() >= until)?;
-        self.progress.update(&self.shown);
+        self.tell();
         Ok(())
     }
 
@@ -334,7 +343,7 @@ impl Puller<'_> {
             *place = Some(result.map_err(|error| error.to_string()));
         }
         self.shown.sources_done = self.results.iter().filter(|result| result.is_some()).count();
-        self.progress.update(&self.shown);
+        self.tell();
     }
 
     /// Waits for caches that have all their samples, unless the caller wants to stop as well.
