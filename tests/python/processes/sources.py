@@ -1,6 +1,8 @@
 """Sources that worker processes can import."""
 
 import os
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -130,3 +132,26 @@ class Overtaken(Numbered):
             config = drt.WriterConfig(show_progress=False)
             [result] = runtime.write_cache(Numbered(self.name, 5), self.base, writer_config=config)
         assert isinstance(result, drt.CacheWriteSuccess)
+
+
+class Killed(Numbered):
+    """Kills its process the first time, at one of its rows or some time after the last of them."""
+
+    def __init__(self, name: str, count: int, flag: Path, at: int | float) -> None:
+        super().__init__(name, count)
+        self.flag = flag
+        self.at = at
+
+    def __iter__(self) -> Iterator[Any]:
+        first_time = not self.flag.exists()
+        self.flag.touch()
+        for row, sample in enumerate(super().__iter__()):
+            if first_time and row == self.at:
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield sample
+        if first_time and isinstance(self.at, float):
+            threading.Thread(target=self._kill_later, daemon=True).start()
+
+    def _kill_later(self) -> None:
+        time.sleep(self.at)
+        os.kill(os.getpid(), signal.SIGKILL)
