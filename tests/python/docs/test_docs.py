@@ -2,8 +2,11 @@
 
 import doctest
 import importlib
+import os
 import pkgutil
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,8 @@ import dataset_rt
 ROOT = Path(__file__).parents[3]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 BLOCK = re.compile(r"^```(?P<language>\S*)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
+# A block that is a program of its own begins with its name.
+PROGRAM = re.compile(r"# (?P<name>\w+\.py)\n")
 LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
 
 
@@ -39,11 +44,23 @@ def test_blocks_of_a_page_run_as_one_program(page: Path, tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}
     for line, body in blocks(page):
+        if program := PROGRAM.match(body):
+            run_program(tmp_path / program["name"], body)
+            continue
         # Empty lines in front give errors the line numbers of the page.
         exec(compile("\n" * line + body, str(page), "exec"), namespace)
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/quickstart.md", "docs/determinism.md", "docs/python-api.md"])
+def run_program(file: Path, text: str) -> None:
+    file.write_text(text, encoding="utf-8")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
+    done = subprocess.run([sys.executable, file.name], cwd=file.parent, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "name", ["README.md", "docs/quickstart.md", "docs/determinism.md", "docs/python-api.md", "docs/guides/writing.md"]
+)
 def test_pages_that_teach_have_blocks(name: str) -> None:
     assert blocks(ROOT / name)
 
