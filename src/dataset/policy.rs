@@ -42,7 +42,7 @@ pub(super) fn cut(planned: &[PlannedSample], pool_limit: usize) -> Cut {
     let mean = whole.bytes / whole.samples.max(1);
     let compressed = planned
         .iter()
-        .any(|sample| sample.found.as_ref().is_ok_and(|found| found.record.algo != CompressionAlgo::None));
+        .any(|sample| sample.found.as_ref().is_ok_and(|found| found.stored.algo != CompressionAlgo::None));
     let on_pool = if compressed {
         mean >= POOL_COMPRESSED_MEAN_BYTES
     } else {

@@ -8,7 +8,7 @@ use arrow_buffer::Buffer;
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, SchemaRef};
 
-pub use super::metadata_view::{BatchView, ColumnView, RawValue, TextView};
+pub use super::metadata_view::{BatchView, ColumnView, RawValue, RowView, TextView};
 
 use super::Damage;
 use super::metadata_parse::{RawBatch, RawColumn, arrow_schema, arrow_type, parse};
@@ -105,13 +105,12 @@ impl MetadataFile {
         (place < batch.rows).then_some((batch, place))
     }
 
-    /// One value as it is stored, for the hot path: `None` where [`value`](Self::value) tells what is wrong, and
-    /// text that nobody checked.
+    /// The stored values of one row; `None` when there is no such row.
     #[must_use]
     #[inline]
-    pub fn raw_value(&self, column: usize, row: u64) -> Option<RawValue<'_>> {
+    pub fn row(&self, row: u64) -> Option<RowView<'_>> {
         let (batch, place) = self.locate_raw(row)?;
-        batch.columns.get(column)?.value(self.map.as_slice(), place)
+        Some(RowView { file: self.map.as_slice(), columns: &batch.columns, place })
     }
 
     /// One value.

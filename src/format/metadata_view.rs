@@ -18,6 +18,25 @@ pub enum RawValue<'a> {
     Text(&'a [u8]),
 }
 
+/// The stored values of one row, for the hot path: its batch is looked up once for all columns.
+#[derive(Debug, Clone, Copy)]
+pub struct RowView<'a> {
+    pub(super) file: &'a [u8],
+    pub(super) columns: &'a [RawColumn],
+    /// Row within the batch.
+    pub(super) place: usize,
+}
+
+impl<'a> RowView<'a> {
+    /// The value of a column by its position in the schema; `None` where there is no such column or a text lies
+    /// outside the file. Nobody checked that text is valid.
+    #[must_use]
+    #[inline]
+    pub fn value(&self, column: usize) -> Option<RawValue<'a>> {
+        self.columns.get(column)?.value(self.file, self.place)
+    }
+}
+
 /// Consecutive rows of the metadata of a cache.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchView<'a> {

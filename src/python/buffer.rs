@@ -8,7 +8,6 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::error::{Error, Result};
 use crate::reader::PayloadBuffer;
 use crate::writer::SharedBytes;
 
@@ -133,23 +132,22 @@ impl NewBytes {
 // SAFETY: a `bytes` object keeps its bytes in one place. Nobody reads them before `into_object`, which comes after they
 // are filled.
 unsafe impl PayloadBuffer for NewBytes {
-    fn allocate(len: usize) -> Result<Self> {
-        let too_large = || Error::InvalidValue(format!("cannot allocate {len} bytes for a payload; free memory"));
-        let size = ffi::Py_ssize_t::try_from(len).map_err(|_| too_large())?;
-        // The caller is attached already, and this only makes sure of it.
-        Python::attach(|py| {
-            // SAFETY: without a source the bytes are left as they are; a null result is an exception, taken right here.
-            let object =
-                unsafe { Bound::from_owned_ptr_or_opt(py, ffi::PyBytes_FromStringAndSize(std::ptr::null(), size)) };
-            let Some(object) = object else {
-                drop(PyErr::take(py));
-                return Err(too_large());
-            };
-            // SAFETY: the object is a `bytes`.
-            let start = unsafe { ffi::PyBytes_AsString(object.as_ptr()) }.cast::<u8>();
-            // SAFETY: as above.
-            Ok(Self { start, object: unsafe { object.cast_into_unchecked() }.unbind() })
-        })
+    fn allocate(len: usize) -> Option<Self> {
+        let size = ffi::Py_ssize_t::try_from(len).ok()?;
+        // SAFETY: the reader allocates on the thread that called it and not while it waits, and nothing in here calls
+        // it without the interpreter.
+        let py = unsafe { Python::assume_attached() };
+        // SAFETY: without a source the bytes are left as they are; a null result is an exception, taken right here.
+        let object =
+            unsafe { Bound::from_owned_ptr_or_opt(py, ffi::PyBytes_FromStringAndSize(std::ptr::null(), size)) };
+        let Some(object) = object else {
+            drop(PyErr::take(py));
+            return None;
+        };
+        // SAFETY: the object is a `bytes`.
+        let start = unsafe { ffi::PyBytes_AsString(object.as_ptr()) }.cast::<u8>();
+        // SAFETY: as above.
+        Some(Self { start, object: unsafe { object.cast_into_unchecked() }.unbind() })
     }
 
     fn as_mut_ptr(&mut self) -> *mut u8 {

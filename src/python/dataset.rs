@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::exceptions::{PyIndexError, PyOverflowError};
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyString};
 
 use super::arguments::plain_int;
 use super::arrow;
@@ -78,7 +78,8 @@ impl Dataset {
         let sample_id = identity("sample_id", sample_id)?;
         let item = self.core.get_item::<NewBytes>(CacheId(cache_id), SampleId(sample_id));
         let (caches, sample) = item.map_err(|error| to_py_err(&error))?;
-        self.factory.build(py, &caches, sample)
+        let text = |_, bytes: &[u8]| PyString::from_bytes(py, bytes).map(Bound::unbind);
+        self.factory.build(py, &caches, sample, text)
     }
 
     /// Changes with every update of the table.

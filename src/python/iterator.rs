@@ -11,12 +11,13 @@ use std::vec;
 
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
-use pyo3::types::PyList;
+use pyo3::types::{PyList, PyString};
 
 use super::buffer::NewBytes;
 use super::enter::enter;
 use super::error::to_py_err;
 use super::sample::SampleFactory;
+use super::text::TextCache;
 use crate::cancel::Waiter;
 use crate::dataset::SampleStream;
 use crate::error::{Error, Result};
@@ -32,6 +33,8 @@ pub(super) struct SampleIterator {
     /// Samples that are ready to be handed out. Only touched within a critical section on this object, and never by
     /// anything that could run Python code, so that with a global lock nothing else is needed.
     ready: UnsafeCell<vec::IntoIter<Fetched<NewBytes>>>,
+    /// Texts that come again. Only touched as `ready` is.
+    texts: UnsafeCell<TextCache>,
     /// Where more of them come from. Whoever takes it out prepares the next ones; the others wait for it to come back.
     source: Mutex<Source>,
     returned: Condvar,
@@ -42,7 +45,7 @@ struct Source {
     taken_by: Option<ThreadId>,
 }
 
-// SAFETY: `ready` is only touched within a critical section, see there; everything else is `Sync`.
+// SAFETY: `ready` and `texts` are only touched within a critical section, see there; everything else is `Sync`.
 unsafe impl Sync for SampleIterator {}
 
 impl SampleIterator {
@@ -51,6 +54,7 @@ impl SampleIterator {
             factory,
             caches: Arc::clone(stream.caches()),
             stamp: ForkStamp::here()?,
+            texts: UnsafeCell::new(TextCache::new(stream.caches().schema().fields().len())),
             ready: UnsafeCell::default(),
             source: Mutex::new(Source { stream: Some(Box::new(stream)), taken_by: None }),
             returned: Condvar::new(),
@@ -75,6 +79,30 @@ impl SampleIterator {
             Some(sample) => Ok(Some(sample)),
             None => Self::refill(slf),
         }
+    }
+
+    /// Makes the Python object of a sample.
+    #[inline]
+    fn build<'py>(slf: &Bound<'py, Self>, sample: Fetched<NewBytes>) -> PyResult<Bound<'py, PyAny>> {
+        let iterator = slf.get();
+        let text = |column, bytes: &[u8]| Self::text(slf, column, bytes);
+        iterator.factory.build(slf.py(), &iterator.caches, sample, text)
+    }
+
+    /// The Python string of UTF-8 bytes in a column.
+    #[inline]
+    fn text(slf: &Bound<'_, Self>, column: usize, bytes: &[u8]) -> PyResult<Py<PyString>> {
+        let py = slf.py();
+        let texts = slf.get().texts.get();
+        // SAFETY: within the section, see `ready`; nothing in a text cache runs Python code.
+        if let Some(text) = with_critical_section(slf.as_any(), || unsafe { (*texts).find(py, column, bytes) }) {
+            return Ok(text);
+        }
+        // Outside: an error is an object, for which the interpreter may collect garbage, and that may come back here.
+        let text = PyString::from_bytes(py, bytes)?.unbind();
+        // SAFETY: as above.
+        with_critical_section(slf.as_any(), || unsafe { (*texts).remember(py, column, bytes, &text) });
+        Ok(text)
     }
 
     /// Makes samples available and takes the first of them; `None` at the end of the window.
@@ -171,7 +199,7 @@ impl SampleIterator {
         let iterator = slf.get();
         iterator.stamp.check().map_err(|error| to_py_err(&error))?;
         let claimed = Self::next_sample(slf)?;
-        claimed.map(|sample| iterator.factory.build(slf.py(), &iterator.caches, sample)).transpose()
+        claimed.map(|sample| Self::build(slf, sample)).transpose()
     }
 
     /// The next samples, `size` of them unless the window ends before; none behind its end. If one cannot be read, the
@@ -183,7 +211,7 @@ impl SampleIterator {
         let mut failure = None;
         for _ in 0..size {
             let Some(sample) = Self::next_sample(slf)? else { break };
-            match iterator.factory.build(slf.py(), &iterator.caches, sample) {
+            match Self::build(slf, sample) {
                 Ok(sample) => batch.push(sample),
                 Err(error) => failure = failure.or(Some(error)),
             }

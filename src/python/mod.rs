@@ -16,6 +16,7 @@ mod sample;
 mod scalar;
 mod source;
 mod staging;
+mod text;
 
 use pyo3::prelude::*;
 

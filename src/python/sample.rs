@@ -30,7 +30,7 @@ impl SampleFactory {
         Ok(Self { class: class.unbind(), tuple_new: tuple_new(py), keys, cache_ids })
     }
 
-    /// Makes the sample around its payload.
+    /// Makes the sample around its payload. `text` makes the strings: of a column, from UTF-8 bytes that nobody checked.
     ///
     /// # Errors
     /// When the payload could not be read, or a metadata value is damaged.
@@ -39,11 +39,12 @@ impl SampleFactory {
         py: Python<'py>,
         caches: &CacheSet,
         sample: Fetched<NewBytes>,
+        text: impl FnMut(usize, &[u8]) -> PyResult<Py<PyString>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let Fetched { place, payload } = sample;
         let data = payload.map_err(|error| to_py_err(&error))?.into_object();
         let cache = caches.cache(place.cache).map_err(|error| to_py_err(&error))?;
-        let metadata = self.metadata(py, cache, place.row).map_err(|error| to_py_err(&error))?;
+        let metadata = self.metadata(py, cache, place.row, text).map_err(|error| to_py_err(&error))?;
         let cache_id = match self.cache_ids.get(place.cache) {
             Some(id) => id.clone_ref(py),
             None => number(py, cache.id().0),
@@ -55,16 +56,23 @@ impl SampleFactory {
         }
     }
 
-    fn metadata(&self, py: Python<'_>, cache: &Cache, row: u64) -> Result<Py<PyAny>> {
+    #[inline]
+    fn metadata(
+        &self,
+        py: Python<'_>,
+        cache: &Cache,
+        row: u64,
+        mut text: impl FnMut(usize, &[u8]) -> PyResult<Py<PyString>>,
+    ) -> Result<Py<PyAny>> {
         let dict = PyDict::new(py);
+        let values = cache.metadata().row(row).ok_or_else(|| unusable(cache, 0, row))?;
         for (column, key) in self.keys.iter().enumerate() {
             let key = key.bind(py);
-            let stored = match cache.raw_value(column, row) {
+            let stored = match values.value(column) {
                 Some(RawValue::Bool(value)) => dict.set_item(key, PyBool::new(py, value)),
                 Some(RawValue::Int(value)) => dict.set_item(key, value),
                 Some(RawValue::Float(value)) => dict.set_item(key, PyFloat::new(py, value)),
-                // Python checks text while it copies it; once is enough.
-                Some(RawValue::Text(bytes)) => match PyString::from_bytes(py, bytes) {
+                Some(RawValue::Text(bytes)) => match text(column, bytes) {
                     Ok(text) => dict.set_item(key, text),
                     Err(_) => return Err(unusable(cache, column, row)),
                 },
@@ -81,12 +89,16 @@ impl SampleFactory {
         // SAFETY: the class is a subclass of `tuple` without storage of its own; a null result is an exception.
         let tuple =
             unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyType_GenericAlloc(self.class.as_ptr().cast(), 4))? };
-        for (position, field) in (0..).zip(fields) {
+        let [data, metadata, cache_id, sample_id] = fields;
+        let set = |position, field: Py<PyAny>| {
             // SAFETY: the position exists, nobody else refers to the tuple, and the reference is handed over.
-            if unsafe { ffi::PyTuple_SetItem(tuple.as_ptr(), position, field.into_ptr()) } != 0 {
-                return Err(PyErr::fetch(py));
-            }
-        }
+            let status = unsafe { ffi::PyTuple_SetItem(tuple.as_ptr(), position, field.into_ptr()) };
+            if status == 0 { Ok(()) } else { Err(PyErr::fetch(py)) }
+        };
+        set(0, data)?;
+        set(1, metadata)?;
+        set(2, cache_id)?;
+        set(3, sample_id)?;
         Ok(tuple)
     }
 

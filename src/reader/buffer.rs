@@ -1,22 +1,17 @@
 //! Where payloads go: memory that the caller allocates and the reader fills.
 #![expect(unsafe_code, reason = "buffers are handed over uninitialised, so that each byte is written once")]
 
-use crate::error::{Error, Result};
-
 /// Memory for one payload.
 ///
-/// The reader allocates, moves and drops buffers only on the thread that called it. Their bytes may be
-/// filled by another thread meanwhile.
+/// The reader allocates, moves and drops buffers only on the thread that called it, and never while it waits. Their
+/// bytes may be filled by another thread meanwhile.
 ///
 /// # Safety
 /// After `allocate(len)` succeeded, `as_mut_ptr` gives the start of `len` writable bytes. They stay where they are,
 /// and nobody else touches them, until `assume_filled` was called or the buffer is dropped, even while the buffer is moved.
 pub unsafe trait PayloadBuffer: Send + Sync + Sized {
-    /// A buffer for `len` bytes, with any contents.
-    ///
-    /// # Errors
-    /// When there is not enough memory.
-    fn allocate(len: usize) -> Result<Self>;
+    /// A buffer for `len` bytes, with any contents; `None` when there is not enough memory.
+    fn allocate(len: usize) -> Option<Self>;
 
     /// Start of the memory to fill.
     fn as_mut_ptr(&mut self) -> *mut u8;
@@ -30,12 +25,10 @@ pub unsafe trait PayloadBuffer: Send + Sync + Sized {
 
 // SAFETY: a vector keeps its bytes on the heap, has capacity for what was reserved, and does not touch spare capacity.
 unsafe impl PayloadBuffer for Vec<u8> {
-    fn allocate(len: usize) -> Result<Self> {
+    fn allocate(len: usize) -> Option<Self> {
         let mut buffer = Self::new();
-        match buffer.try_reserve_exact(len) {
-            Ok(()) => Ok(buffer),
-            Err(error) => Err(Error::InvalidValue(format!("cannot allocate {len} bytes for a payload: {error}"))),
-        }
+        buffer.try_reserve_exact(len).ok()?;
+        Some(buffer)
     }
 
     fn as_mut_ptr(&mut self) -> *mut u8 {

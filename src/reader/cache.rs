@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::format::compression::CompressionAlgo;
 use crate::format::index::{Index, IndexRow};
 use crate::format::manifest::Manifest;
-use crate::format::metadata::{MetadataFile, RawValue};
+use crate::format::metadata::MetadataFile;
 use crate::format::schema::Schema;
 use crate::fs::{INDEX_FILE, MANIFEST_FILE, METADATA_FILE, SHARDS_DIR};
 use crate::ids::{CacheId, SampleId};
@@ -194,20 +194,30 @@ impl Cache {
         self.shards.get(shard).map(|part| (part.byte_len, part.algo))
     }
 
-    /// Where a record lies, and how its payload is stored: checked to be within its shard.
-    ///
-    /// # Errors
-    /// [`Error::UnknownSample`] when there is no such row, [`Error::InvalidCache`] when it points outside.
+    /// Where a record lies, and how its payload is stored; `None` unless it lies within its shard.
+    #[must_use]
     #[inline]
-    pub fn checked_index_row(&self, row: u64) -> Result<(IndexRow, CompressionAlgo)> {
-        let Some(found) = self.index.get(row) else {
-            return Err(unknown_sample(self.id, SampleId(row), self.sample_count));
+    pub fn index_row(&self, row: u64) -> Option<(IndexRow, CompressionAlgo)> {
+        let found = self.index.get(row)?;
+        let (byte_len, algo) = self.shard(usize::try_from(found.shard).ok()?)?;
+        (found.offset.checked_add(found.length)? <= byte_len).then_some((found, algo))
+    }
+
+    /// Why there is no [`index_row`](Self::index_row): [`Error::UnknownSample`], or [`Error::InvalidCache`] when it
+    /// points outside.
+    #[cold]
+    #[must_use]
+    pub fn index_fault(&self, row: u64) -> Error {
+        let Some(IndexRow { shard, offset, length }) = self.index.get(row) else {
+            return unknown_sample(self.id, SampleId(row), self.sample_count);
         };
-        let shard = usize::try_from(found.shard).ok().and_then(|shard| self.shard(shard));
-        match (shard, found.offset.checked_add(found.length)) {
-            (Some((byte_len, algo)), Some(end)) if end <= byte_len => Ok((found, algo)),
-            _ => Err(outside(self, &found, row)),
-        }
+        let detail = match usize::try_from(shard).ok().and_then(|shard| self.shard(shard)) {
+            Some((byte_len, _)) => {
+                format!("row {row} points to {length} bytes at {offset} of shard {shard}, which has {byte_len} bytes")
+            }
+            None => format!("row {row} points to shard {shard}, but there are {}", self.shard_count()),
+        };
+        Error::invalid_cache(self.path().join(INDEX_FILE), format!("{detail}; write the cache again"))
     }
 
     /// Where a shard is and how long; `None` when there is no such shard.
@@ -229,14 +239,6 @@ impl Cache {
     #[inline]
     pub fn prefetch_texts(&self, row: u64) {
         self.metadata.prefetch_texts(row);
-    }
-
-    /// One metadata value as it is stored, for the hot path: `None` where [`value`](Self::value) tells what is wrong,
-    /// and text that nobody checked.
-    #[must_use]
-    #[inline]
-    pub fn raw_value(&self, column: usize, row: u64) -> Option<RawValue<'_>> {
-        self.metadata.raw_value(column, row)
     }
 
     /// One metadata value: `column` is its place in the schema, `row` the sample.
@@ -262,19 +264,6 @@ impl Cache {
             source: Box::new(error),
         }
     }
-}
-
-#[cold]
-pub(super) fn outside(cache: &Cache, found: &IndexRow, row: u64) -> Error {
-    let IndexRow { shard, offset, length } = found;
-    let inside = usize::try_from(*shard).ok().and_then(|shard| cache.shard(shard));
-    let detail = match inside {
-        Some((byte_len, _)) => {
-            format!("row {row} points to {length} bytes at {offset} of shard {shard}, which has {byte_len} bytes")
-        }
-        None => format!("row {row} points to shard {shard}, but there are {}", cache.shard_count()),
-    };
-    Error::invalid_cache(cache.path().join(INDEX_FILE), format!("{detail}; write the cache again"))
 }
 
 #[cold]

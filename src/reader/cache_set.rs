@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 use crate::format::compression::CompressionAlgo;
 use crate::format::schema::Schema;
 use crate::ids::{CacheId, SampleId};
-use crate::reader::cache::{Cache, outside, unknown_sample};
-use crate::reader::shards::{MAPPED_AT_OPEN, ShardBytes, ShardMaps};
+use crate::reader::cache::{Cache, unknown_sample};
+use crate::reader::shards::{MAPPED_AT_OPEN, ShardFile, ShardMaps};
 
 /// The caches of a dataset, in the order they were given. Immutable, and shared by everything that reads from them.
 #[derive(Debug)]
@@ -38,20 +38,12 @@ pub struct Place {
 pub struct RecordPlace {
     /// Number of the shard among all shards.
     pub shard: usize,
-    /// Number of the shard within its cache.
-    pub cache_shard: usize,
     /// First byte.
     pub start: usize,
     /// Byte behind the last one.
     pub end: usize,
     /// How the payload is stored.
     pub algo: CompressionAlgo,
-}
-
-impl RecordPlace {
-    /// Stands where a place is not known yet.
-    pub(super) const NOWHERE: Self =
-        Self { shard: usize::MAX, cache_shard: usize::MAX, start: 0, end: 0, algo: CompressionAlgo::None };
 }
 
 impl CacheSet {
@@ -170,29 +162,51 @@ impl CacheSet {
     /// Where the record of a sample lies, checked against the length of its shard.
     ///
     /// # Errors
-    /// [`Error::InvalidCache`] when its index row points outside, [`Error::File`] when the shard cannot be mapped.
+    /// [`Error::UnknownSample`] when there is no such sample, [`Error::InvalidCache`] when its index row points outside.
     #[inline]
-    pub fn record_place(&self, place: Place) -> Result<RecordPlace> {
-        let (cache, first_shard) = self
-            .caches
-            .get(place.cache)
-            .zip(self.shard_starts.get(place.cache))
-            .ok_or_else(|| Error::InvalidValue(format!("there is no cache at position {}", place.cache)))?;
-        let (found, algo) = cache.checked_index_row(place.row)?;
-        // On 64-bit systems nothing is lost here; elsewhere a record beyond the address space cannot be mapped either.
-        let inside = |value: u64| usize::try_from(value).map_err(|_| outside(cache, &found, place.row));
-        let cache_shard = inside(found.shard)?;
-        let (start, end) = (inside(found.offset)?, inside(found.offset + found.length)?);
-        Ok(RecordPlace { shard: first_shard + cache_shard, cache_shard, start, end, algo })
+    pub fn record_place(&self, place: Place) -> std::result::Result<RecordPlace, Box<Error>> {
+        let found = || {
+            let (row, algo) = self.caches.get(place.cache)?.index_row(place.row)?;
+            // On 64-bit systems nothing is lost here; elsewhere a record beyond the address space cannot be mapped either.
+            let start = usize::try_from(row.offset).ok()?;
+            let end = start.checked_add(usize::try_from(row.length).ok()?)?;
+            let shard = self.shard_starts.get(place.cache)? + usize::try_from(row.shard).ok()?;
+            Some(RecordPlace { shard, start, end, algo })
+        };
+        found().ok_or_else(|| Box::new(self.record_fault(place)))
     }
 
-    /// The bytes of a shard.
+    #[cold]
+    fn record_fault(&self, place: Place) -> Error {
+        match self.cache(place.cache) {
+            Ok(cache) => cache.index_fault(place.row),
+            Err(error) => error,
+        }
+    }
+
+    /// Shows the bytes of a shard of this cache, numbered through all caches, to `read`.
     ///
     /// # Errors
     /// [`Error::File`] or [`Error::InvalidCache`] when it cannot be mapped as it was.
     #[inline]
-    pub(super) fn shard_bytes(&self, cache: usize, place: &RecordPlace) -> Result<ShardBytes<'_>> {
-        self.shards.bytes(place.shard, || self.caches.get(cache).and_then(|cache| cache.shard_file(place.cache_shard)))
+    pub(super) fn with_shard<T>(
+        &self,
+        cache: usize,
+        shard: usize,
+        read: impl FnOnce(&[u8]) -> T,
+    ) -> std::result::Result<T, Box<Error>> {
+        match self.shards.pinned(shard) {
+            Some(bytes) => Ok(read(bytes)),
+            None => {
+                self.shards.bytes(shard, || self.shard_file(cache, shard)).map(|bytes| read(&bytes)).map_err(Box::new)
+            }
+        }
+    }
+
+    /// Where a shard of this cache is, numbered through all caches.
+    pub(super) fn shard_file(&self, cache: usize, shard: usize) -> Option<ShardFile> {
+        let first = self.shard_starts.get(cache)?;
+        self.caches.get(cache)?.shard_file(shard.checked_sub(*first)?)
     }
 
     /// Number of shards of all caches together.

@@ -10,7 +10,7 @@ use crate::pool::{Task, WorkerPool};
 use crate::reader::buffer::PayloadBuffer;
 use crate::reader::cache_set::{CacheSet, Place};
 use crate::reader::plan::{FoundPayload, PlannedSample, plan_one};
-use crate::reader::record::{damaged_record, stored_payload};
+use crate::reader::record::damaged_record;
 
 /// A sample that was read, or why it was not.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ fn fetch_now<B: PayloadBuffer>(
     place: Place,
     found: &FoundPayload,
 ) -> std::result::Result<B, Box<Error>> {
-    let mut buffer = B::allocate(found.len)?;
+    let mut buffer = B::allocate(found.len).ok_or_else(|| Box::new(no_memory(found.len)))?;
     // SAFETY: `allocate` gave that many bytes, and nobody else has the buffer.
     unsafe { fill(set, place, found, buffer.as_mut_ptr()) }?;
     // SAFETY: `fill` succeeded, so it wrote all of them.
@@ -61,24 +61,32 @@ fn fetch_now<B: PayloadBuffer>(
 /// # Safety
 /// `target` is the start of `found.len` bytes that are writable and that nobody else touches meanwhile.
 #[inline]
-unsafe fn fill(set: &CacheSet, place: Place, found: &FoundPayload, target: *mut u8) -> Result<()> {
-    let FoundPayload { record, len } = found;
-    let shard = set.shard_bytes(place.cache, record)?;
-    let stored = stored_payload(set, place, &shard, record)?;
-    match record.algo {
-        CompressionAlgo::None if stored.len() == *len => {
-            // SAFETY: `stored` has `len` bytes, `target` too, and a read-only map does not overlap memory of the caller.
-            unsafe { target.copy_from_nonoverlapping(stored.as_ptr(), *len) };
-            Ok(())
+unsafe fn fill(
+    set: &CacheSet,
+    place: Place,
+    found: &FoundPayload,
+    target: *mut u8,
+) -> std::result::Result<(), Box<Error>> {
+    let FoundPayload { stored, len } = found;
+    let filled = set.with_shard(place.cache, stored.shard, |shard| {
+        let bytes = shard.get(stored.start..stored.end).unwrap_or_default();
+        if stored.algo == CompressionAlgo::None && bytes.len() == *len {
+            // SAFETY: `bytes` has `len` bytes, `target` too, and a read-only map does not overlap memory of the caller.
+            unsafe { target.copy_from_nonoverlapping(bytes.as_ptr(), *len) };
+            return Ok(());
         }
-        algo => {
-            // SAFETY: as above.
-            unsafe { target.write_bytes(0, *len) };
-            // SAFETY: as above, and now all bytes are initialised.
-            let payload = unsafe { std::slice::from_raw_parts_mut(target, *len) };
-            algo.decompress_into(stored, payload).map_err(|damage| damaged_record(set, place, record, damage))
-        }
-    }
+        // SAFETY: as above.
+        unsafe { target.write_bytes(0, *len) };
+        // SAFETY: as above, and now all bytes are initialised.
+        let payload = unsafe { std::slice::from_raw_parts_mut(target, *len) };
+        stored.algo.decompress_into(bytes, payload)
+    })?;
+    filled.map_err(|damage| Box::new(damaged_record(set, place, stored, &damage)))
+}
+
+#[cold]
+fn no_memory(len: usize) -> Error {
+    Error::InvalidValue(format!("cannot allocate {len} bytes for a payload; free memory or read fewer at once"))
 }
 
 /// Samples that are being read on the pool into buffers that stay with the caller.
@@ -118,7 +126,7 @@ impl<B: PayloadBuffer> PendingFetch<B> {
         let mut samples = Vec::new();
         for (sample, PlannedSample { place, found }) in planned.into_iter().enumerate() {
             let payload = found.and_then(|found| {
-                let mut buffer = B::allocate(found.len)?;
+                let mut buffer = B::allocate(found.len).ok_or_else(|| Box::new(no_memory(found.len)))?;
                 copies.push(Copy { place, found, target: buffer.as_mut_ptr(), sample });
                 Ok((buffer, found.len))
             });
@@ -195,7 +203,7 @@ fn copy_all(set: &CacheSet, copies: &[Copy]) -> Vec<(usize, Error)> {
     for Copy { place, found, target, sample } in copies {
         // SAFETY: `target` has `found.len` bytes, which are this task's until it ends, see `Copy`.
         if let Err(error) = unsafe { fill(set, *place, found, *target) } {
-            failures.push((*sample, error));
+            failures.push((*sample, *error));
         }
     }
     failures

@@ -1,6 +1,7 @@
 //! Finds the records of consecutive draws, all at once: each pass asks for the memory that the next one reads.
 
 use crate::error::Error;
+use crate::format::compression::CompressionAlgo;
 use crate::reader::cache_set::{CacheSet, Place, RecordPlace};
 use crate::reader::record::{damaged_record, prefetch_record, stored_payload};
 
@@ -16,8 +17,8 @@ pub struct PlannedSample {
 /// A payload whose length is known.
 #[derive(Debug, Clone, Copy)]
 pub struct FoundPayload {
-    /// Where its record lies.
-    pub record: RecordPlace,
+    /// Where it is stored. While a plan is made, first the whole record.
+    pub stored: RecordPlace,
     /// Length of the payload, decompressed.
     pub len: usize,
 }
@@ -34,59 +35,59 @@ const LARGE_RECORD_PREFETCH: usize = 8;
 /// Plans the samples of `rows`, which are numbered through all caches.
 #[must_use]
 pub fn plan(set: &CacheSet, rows: &[u64]) -> Vec<PlannedSample> {
-    let mut samples = Vec::with_capacity(rows.len());
+    let follows = |pair: &[u64]| matches!(pair, [row, next] if row.wrapping_add(1) == *next);
+    if rows.windows(2).all(follows) {
+        // The processor fetches what is read in order by itself.
+        return rows.iter().map(|row| plan_one(set, set.place(*row))).collect();
+    }
     for row in rows {
         let place = set.place(*row);
         if let Some(cache) = set.caches().get(place.cache) {
             cache.index().prefetch(place.row);
             cache.prefetch_metadata(place.row);
         }
-        let record = RecordPlace::NOWHERE;
-        samples.push(PlannedSample { place, found: Ok(FoundPayload { record, len: 0 }) });
     }
+    let mut samples: Vec<_> = rows.iter().map(|row| find_record(set, set.place(*row))).collect();
     for sample in &mut samples {
-        sample.found = find_record(set, sample.place);
-    }
-    for sample in &mut samples {
-        if let Ok(found) = &mut sample.found
-            && let Err(error) = find_payload(set, sample.place, found)
-        {
-            sample.found = Err(error);
+        if let Ok(FoundPayload { stored, .. }) = sample.found {
+            sample.found = find_payload(set, sample.place, &stored);
         }
     }
     samples
 }
 
 /// Plans one sample.
+#[inline]
 pub(super) fn plan_one(set: &CacheSet, place: Place) -> PlannedSample {
-    let found = find_record(set, place).and_then(|mut found| {
-        find_payload(set, place, &mut found)?;
-        Ok(found)
+    PlannedSample { place, found: set.record_place(place).and_then(|record| find_payload(set, place, &record)) }
+}
+
+/// Finds a record and asks for its first bytes; the length of the payload is not known yet.
+#[inline]
+fn find_record(set: &CacheSet, place: Place) -> PlannedSample {
+    let found = set.record_place(place).and_then(|record| {
+        let size = record.end - record.start;
+        let limit = if size <= SMALL_RECORD { SMALL_RECORD_PREFETCH } else { LARGE_RECORD_PREFETCH };
+        set.with_shard(place.cache, record.shard, |shard| prefetch_record(shard, &record, limit))?;
+        if let Some(cache) = set.caches().get(place.cache) {
+            cache.prefetch_texts(place.row);
+        }
+        Ok(FoundPayload { stored: record, len: 0 })
     });
     PlannedSample { place, found }
 }
 
 #[inline]
-fn find_record(set: &CacheSet, place: Place) -> Result<FoundPayload, Box<Error>> {
-    let record = set.record_place(place)?;
-    let size = record.end - record.start;
-    let limit = if size <= SMALL_RECORD { SMALL_RECORD_PREFETCH } else { LARGE_RECORD_PREFETCH };
-    prefetch_record(&set.shard_bytes(place.cache, &record)?, &record, limit);
-    if let Some(cache) = set.caches().get(place.cache) {
-        cache.prefetch_texts(place.row);
-    }
-    Ok(FoundPayload { record, len: 0 })
-}
-
-#[inline]
-fn find_payload(set: &CacheSet, place: Place, found: &mut FoundPayload) -> Result<(), Box<Error>> {
-    let shard = set.shard_bytes(place.cache, &found.record)?;
-    let stored = stored_payload(set, place, &shard, &found.record)?;
-    match found.record.algo.original_len(stored) {
-        Ok(len) => {
-            found.len = len;
-            Ok(())
-        }
-        Err(damage) => Err(Box::new(damaged_record(set, place, &found.record, damage))),
-    }
+fn find_payload(set: &CacheSet, place: Place, record: &RecordPlace) -> Result<FoundPayload, Box<Error>> {
+    let found = set.with_shard(place.cache, record.shard, |shard| {
+        let stored = stored_payload(shard, record)?;
+        let len = match stored.algo {
+            CompressionAlgo::None => stored.end - stored.start,
+            CompressionAlgo::Lz4 => {
+                stored.algo.original_len(shard.get(stored.start..stored.end).unwrap_or_default())?
+            }
+        };
+        Ok(FoundPayload { stored, len })
+    })?;
+    found.map_err(|damage| Box::new(damaged_record(set, place, record, &damage)))
 }

@@ -1,6 +1,7 @@
 //! The bytes of one record within its shard: never trusted, always compared with their bounds.
 
-use crate::error::{Error, Result};
+use crate::error::Error;
+use crate::format::Damage;
 use crate::format::record::payload_offset;
 use crate::prefetch::prefetch;
 use crate::reader::cache_set::{CacheSet, Place, RecordPlace};
@@ -18,35 +19,30 @@ pub(super) fn prefetch_record(shard: &[u8], record: &RecordPlace, limit: usize) 
     }
 }
 
-/// The stored payload within a record.
+/// Where the stored payload lies within the shard: behind the envelope, whose length is read.
 ///
 /// # Errors
-/// [`Error::InvalidCache`] when the record claims more than it holds.
+/// [`Damage`] when the record claims more than it holds.
 #[inline]
-pub(super) fn stored_payload<'a>(
-    set: &CacheSet,
-    place: Place,
-    shard: &'a [u8],
-    record: &RecordPlace,
-) -> Result<&'a [u8]> {
-    let stored = || {
-        let bytes = shard.get(record.start..record.end)?;
-        bytes.get(payload_offset(bytes)?..)
-    };
-    stored().ok_or_else(|| damaged_record(set, place, record, "it is shorter than its envelope says"))
+pub(super) fn stored_payload(shard: &[u8], record: &RecordPlace) -> Result<RecordPlace, Damage> {
+    match shard.get(record.start..record.end).and_then(payload_offset) {
+        // The offset lies within the record.
+        Some(offset) => Ok(RecordPlace { start: record.start + offset, ..*record }),
+        None => Err(too_short()),
+    }
 }
 
-/// The record is not what a record should be.
 #[cold]
-pub(super) fn damaged_record(
-    set: &CacheSet,
-    place: Place,
-    record: &RecordPlace,
-    fault: impl std::fmt::Display,
-) -> Error {
-    let file = set.caches().get(place.cache).and_then(|cache| cache.shard_file(record.cache_shard));
+fn too_short() -> Damage {
+    Damage("it is shorter than its envelope says".to_owned())
+}
+
+/// The record, or the stored payload in it, is not what it should be.
+#[cold]
+pub(super) fn damaged_record(set: &CacheSet, place: Place, record: &RecordPlace, damage: &Damage) -> Error {
+    let file = set.shard_file(place.cache, record.shard);
     Error::invalid_cache(
         file.map(|file| file.path).unwrap_or_default(),
-        format!("damaged record at bytes {} to {}: {fault}; write the cache again", record.start, record.end),
+        format!("damaged record at bytes {} to {}: {damage}; write the cache again", record.start, record.end),
     )
 }

@@ -74,11 +74,17 @@ impl ShardMaps {
         self.pinned.len()
     }
 
+    /// The bytes of a shard that keeps its map and has one.
+    #[must_use]
+    #[inline]
+    pub(super) fn pinned(&self, shard: usize) -> Option<&[u8]> {
+        Some(self.pinned.get(shard)?.get()?.as_slice())
+    }
+
     /// The bytes of a shard; `file` says where they are in case they are not mapped yet.
     ///
     /// # Errors
     /// [`Error::File`] when it cannot be mapped, [`Error::InvalidCache`] when it changed its length since it was opened.
-    #[inline]
     pub(super) fn bytes(&self, shard: usize, file: impl FnOnce() -> Option<ShardFile>) -> Result<ShardBytes<'_>> {
         if let Some(map) = self.pinned.get(shard).and_then(OnceLock::get) {
             return Ok(ShardBytes::Pinned(map));

@@ -155,7 +155,7 @@ impl<'a> RecordChecks<'a> {
 
     /// An index row that lies within its shard.
     fn index_row(&self, row: usize) -> Result<IndexRow> {
-        let found = self.cache.checked_index_row(row as u64);
+        let found = self.cache.index_row(row as u64).ok_or_else(|| self.cache.index_fault(row as u64));
         found.map(|(found, _)| found).map_err(|error| self.cache.sample_error(row as u64, error))
     }
 

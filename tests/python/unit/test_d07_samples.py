@@ -1,6 +1,7 @@
 """D7, D9: samples, single reads, and the table as frames of several libraries."""
 
 import enum
+import random
 import time
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,18 @@ def test_d07_samples_hold_bytes_dict_and_ids(dataset: drt.CachedDataset) -> None
     # No two samples share a dict.
     samples[0].metadata["n"] = -1
     assert samples[1].metadata["n"] == 1
+
+
+def test_d07_texts_that_come_again_are_never_mixed_up(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
+    """Texts of all short lengths that differ in one character at any place, in a column with few of them and one with many."""
+    texts = [""]
+    for length in range(1, 19):
+        texts += ["a" * place + "b" + "a" * (length - place - 1) for place in range(length)] + ["a" * length, "\0" * length]
+    few = texts[::30]
+    choose = random.Random(3).choice
+    rows = [(b"", {"few": choose(few), "many": choose(texts), "all": text}) for text in texts * 40]
+    dataset = opened(runtime, write(runtime, tmp_path, Listed("a", rows)))
+    assert [sample.metadata for sample in dataset] == [metadata for _, metadata in rows]
 
 
 def test_d07_ids_are_unsigned_in_every_table(dataset: drt.CachedDataset) -> None:
