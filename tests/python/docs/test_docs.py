@@ -58,9 +58,11 @@ def run_program(file: Path, text: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize(
-    "name", ["README.md", "docs/quickstart.md", "docs/determinism.md", "docs/python-api.md", "docs/guides/writing.md"]
-)
+TEACHING = ["README.md", *(f"docs/{name}.md" for name in ("quickstart", "determinism", "python-api"))]
+TEACHING += [f"docs/guides/{name}.md" for name in ("pytorch", "writing")]
+
+
+@pytest.mark.parametrize("name", TEACHING)
 def test_pages_that_teach_have_blocks(name: str) -> None:
     assert blocks(ROOT / name)
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from itertools import pairwise, product
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -261,3 +262,22 @@ def test_f03_parts_of_a_span_follow_each_other():
         assert sorted(set(covered)) == list(range(3, 3 + rows))
         assert all(len(part) >= 1 for part in parts)
         assert len(covered) == max(rows, whole)
+
+
+def test_f10_the_tables_of_the_guide_are_those_of_the_plan():
+    guide = (Path(__file__).parents[3] / "docs" / "guides" / "pytorch.md").read_text(encoding="utf-8")
+
+    def cells(plan: Plan, rank: int, worker: int, passes: int) -> list[str]:
+        consumer = plan.consumer(rank, worker, 2)
+        span = consumer.population
+        rows = f"{span.start}-{span.stop - 1}" if len(span) > 1 else f"{span.start}"
+        return [rows, *(" ".join(map(str, consumer.ordered_positions(completed))) for completed in range(passes))]
+
+    padded = [Plan(11, 11, 2, 2, False, partition, None) for partition in ("split", "replicate")]
+    dropped = Plan(11, 11, 2, 2, True, "split", None)
+    for rank, worker in product(range(2), range(2)):
+        quota = padded[0].consumer(rank, worker, 2).quota
+        both = [cell for plan in padded for cell in cells(plan, rank, worker, 2)]
+        assert f"| {rank}, {worker} | {quota} | {' | '.join(both)} |\n" in guide
+        quota = dropped.consumer(rank, worker, 2).quota
+        assert f"| {rank}, {worker} | {quota} | {' | '.join(cells(dropped, rank, worker, 3))} |\n" in guide
