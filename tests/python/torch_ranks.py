@@ -22,13 +22,19 @@ def run_ranks(
     *arguments: Any,
     context: Any = None,
     patience: float = 100,
+    leave_together: bool = True,
 ) -> list[Outcome]:
-    """Call `work(rank, *arguments)` on every rank, and return what each returned, or the exception it ended with."""
+    """Call `work(rank, *arguments)` on every rank, and return what each returned, or the exception it ended with.
+
+    Ranks leave together unless it is to be seen that none of them needs what another one holds.
+    """
     context = context or fast_start()
     ends = []
     for rank in range(world_size):
         here, there = context.Pipe(duplex=False)
-        process = context.Process(target=_rank, args=(there, rank, world_size, meeting, work, arguments))
+        process = context.Process(
+            target=_rank, args=(there, rank, world_size, meeting, work, arguments, leave_together)
+        )
         process.start()
         there.close()
         ends.append((process, here))
@@ -45,7 +51,15 @@ def run_ranks(
     return outcomes
 
 
-def _rank(end: Any, rank: int, world_size: int, meeting: Path, work: Callable[..., Any], arguments: Any) -> None:
+def _rank(
+    end: Any,
+    rank: int,
+    world_size: int,
+    meeting: Path,
+    work: Callable[..., Any],
+    arguments: Any,
+    leave_together: bool,
+) -> None:
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     os.environ.pop("LOCAL_WORLD_SIZE", None)
     dist.init_process_group(
@@ -56,8 +70,8 @@ def _rank(end: Any, rank: int, world_size: int, meeting: Path, work: Callable[..
     except Exception as error:
         traceback.print_exc()
         outcome = (type(error).__name__, str(error))
-    # Only then may the rank go whose process holds what the others still read.
-    dist.barrier()
+    if leave_together:
+        dist.barrier()
     end.send(outcome)
     dist.destroy_process_group()
 

@@ -119,8 +119,12 @@ class _Exchange:
     def _part(self) -> None:
         """Leave when everybody who came has read everything."""
         self.store.set(self.key(f"{self.group.rank}/left"), "")
-        came = [rank for rank in range(self.group.world_size) if self.store.check([self.key(rank)])]
-        self._wait([self.key(f"{rank}/left") for rank in came], time.monotonic() + _FAREWELL_SECONDS)
+        try:
+            came = [rank for rank in range(self.group.world_size) if self.store.check([self.key(rank)])]
+            self._wait([self.key(f"{rank}/left") for rank in came], time.monotonic() + _FAREWELL_SECONDS)
+        except dist.DistError:
+            # The store is gone with the rank that kept it, which has seen everybody leave.
+            return
 
     def _forget(self, number: int) -> None:
         """Remove an earlier meeting from the store: whoever is at this one has left that one."""

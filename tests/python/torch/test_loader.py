@@ -1,5 +1,6 @@
 """Loaders in the main process: length, batches, windows, seeds, snapshots, and who owns which rows."""
 
+import inspect
 import itertools
 import pickle
 import re
@@ -187,6 +188,47 @@ def test_f03_torch_pins_what_it_is_asked_to_pin(dataset):
         warnings.filterwarnings("ignore", message=".*pin_memory")
         for _ in range(2):
             assert [batch.sample_id.tolist() for batch in pinned] == [batch.sample_id.tolist() for batch in plain]
+
+
+def test_f03_defaults_are_the_documented_ones():
+    parameters = inspect.signature(drt.CachedDataset.to_torch_dataloader).parameters.values()
+    assert {each.name: each.default for each in parameters if each.name != "self"} == {
+        "batch_size": 1,
+        "sample_transform_fn": None,
+        "collate_fn": None,
+        "shuffle": True,
+        "seed": "random",
+        "samples_per_epoch": None,
+        "worker_partition": None,
+        "work_dir": None,
+        "num_workers": "auto",
+        "drop_last": False,
+        "pin_memory": False,
+        "timeout": 0,
+        "native_num_workers": "auto",
+        "multiprocessing_context": "spawn",
+        "worker_init_fn": None,
+        "prefetch_factor": "auto",
+        "persistent_workers": "auto",
+        "verbose": True,
+    }
+    assert {each.kind.name for each in parameters if each.name != "self"} == {"KEYWORD_ONLY"}
+
+
+def test_f03_torch_is_told_what_was_resolved(dataset):
+    def told(**given):
+        built = loader(dataset, **given)
+        method = built.multiprocessing_context and built.multiprocessing_context.get_start_method()
+        return built.num_workers, built.persistent_workers, built.prefetch_factor, built.timeout, method
+
+    assert told() == (0, False, None, 0, None)
+    assert told(multiprocessing_context="fork") == (0, False, None, 0, None)
+    assert told(num_workers=2) == (2, True, 2, 0, "forkserver")
+    given = {"prefetch_factor": 3, "timeout": 2.5, "multiprocessing_context": "spawn", "persistent_workers": True}
+    assert told(num_workers=1, **given) == (1, True, 3, 2.5, "spawn")
+    assert told(num_workers=1, multiprocessing_context="inherit")[4] is None
+    built = loader(dataset, batch_size=3, drop_last=True, collate_fn=list)
+    assert (built.batch_size, built.drop_last, built.collate_fn, len(built.dataset)) == (3, True, list, 9)
 
 
 def test_f03_a_pass_knows_its_length_and_ends_once(dataset):

@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("torch.distributed")
 
+import torch.distributed as dist
 from support import numbered, write
 from torch_ranks import open_caches, run_ranks
 from torch_support import loader, recorded_events
@@ -120,6 +121,33 @@ def test_f04_whatever_stops_one_rank_is_told_on_every_rank(paths, tmp_path):
     (kind, _), (other_kind, other) = reversed(run_ranks(2, tmp_path / "meeting", stumble, paths))
     assert (kind, other_kind) == ("RuntimeWarning", "ValueError")
     assert "refused on rank 1: RuntimeWarning: a CPU limit cannot be read" in other
+
+
+def disagree_over_tcp(rank, paths, port):
+    """Use a store like that of torchrun, which lives in the process of one rank, and let that one go first."""
+    dist.destroy_process_group()
+    if rank == 0:
+        store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        port.write_text(str(store.port))
+    else:
+        store = dist.TCPStore("127.0.0.1", int(port.read_text()), is_master=False)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=2)
+    dataset = open_caches(paths)
+    length = len(loader(dataset))
+    try:
+        loader(dataset, batch_size=1 + rank)
+    except ValueError as error:
+        return length, str(error)
+
+
+def test_f04_the_rank_with_the_store_waits_until_the_others_know(paths, tmp_path):
+    os.mkfifo(tmp_path / "port")
+    given = (disagree_over_tcp, paths, tmp_path / "port")
+    outcomes = run_ranks(2, tmp_path / "meeting", *given, leave_together=False)
+    assert outcomes[0] == outcomes[1]
+    kind, (length, message) = outcomes[0]
+    assert (kind, length) == ("returned", 6)
+    assert "batch_size: 1 on rank 0, 2 on rank 1" in message
 
 
 def several(rank, paths):
