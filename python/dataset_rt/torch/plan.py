@@ -65,18 +65,25 @@ class Span:
     def __len__(self) -> int:
         return self.stop - self.start
 
-    def part(self, begin: int, end: int, whole: int) -> "Span":
-        """The rows that belong to the share from `begin` to `end` of `whole`, at least one.
+    def share(self, number: int, shares: int, taken_before: int, taken: int, taken_by_all: int) -> "Span":
+        """The rows of share `number` of `shares`, in proportion to what it takes of them in a pass: at least one.
 
-        Shares that follow each other get rows that follow each other, without gap or overlap; only where there are
-        more shares than rows, a share without a row of its own borrows that of its neighbour.
+        Shares that follow each other get rows that follow each other, without gap or overlap, and none gets more rows
+        than it takes unless all do. Only where there are more shares than rows, some get the same row.
         """
         rows = len(self)
-        first, end_row = -(-begin * rows // whole), -(-end * rows // whole)
-        if first == end_row:
-            first = begin * rows // whole
-            end_row = first + 1
-        return Span(self.start + first, self.start + end_row)
+        if rows < shares:
+            first = number * rows // shares
+            return Span(self.start + first, self.start + first + 1)
+
+        def begin(number: int, taken_before: int) -> int:
+            if rows > taken_by_all:
+                return -(-taken_before * rows // taken_by_all)
+            # A row for each, and the others in proportion to what is taken beyond it, which may be nothing.
+            beyond = max(1, taken_by_all - shares)
+            return number - (-(taken_before - number) * (rows - shares) // beyond)
+
+        return Span(self.start + begin(number, taken_before), self.start + begin(number + 1, taken_before + taken))
 
 
 NO_ROWS = Span(0, 0)
@@ -157,7 +164,7 @@ class Plan:
         """Row positions that the consumers of a rank share, if they take anything."""
         if self.partition == "replicate":
             return Span(0, self.rows)
-        return Span(0, self.rows).part(rank, rank + 1, self.world_size)
+        return Span(0, self.rows).share(rank, self.world_size, rank, 1, self.world_size)
 
     def consumer(self, rank: int, worker: int, consumers: int) -> Consumer:
         """What worker `worker` of the `consumers` of a rank does; a rank without workers is one consumer."""
@@ -168,8 +175,9 @@ class Plan:
         elif self.partition == "replicate":
             population = Span(0, self.rows)
         else:
+            active = min(consumers, self.batches)
             before = quota_before(budget, batch_size, consumers, worker)
-            population = self.rank_span(rank).part(before, before + quota, budget)
+            population = self.rank_span(rank).share(worker, active, before, quota, budget)
         seed = None if self.seed is None else consumer_seed(self.seed, rank, worker)
         return Consumer(rank, worker, quota, population, seed, batch_size)
 

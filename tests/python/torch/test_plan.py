@@ -106,10 +106,14 @@ def test_f03_populations_are_contiguous_and_own_every_row(drop_last, partition, 
             assert sorted(set(owned)) == list(range(plan.rows)), case
             assert owned == sorted(owned), case
             assert all(len(span) > 0 for span in spans), case
-            if plan.rows >= plan.world_size and all(
-                len(plan.rank_span(rank)) >= plan.budget for rank in range(plan.world_size)
-            ):
-                assert len(owned) == plan.rows, case
+            active_of_rank = Counter(consumer.rank for consumer in active)
+            if all(len(plan.rank_span(rank)) >= active_of_rank[rank] for rank in range(plan.world_size)):
+                assert len(owned) == plan.rows or plan.rows < plan.world_size, case
+            # Nobody owns rows that a pass does not reach while it reaches rows of another one twice.
+            for consumer in active:
+                reached = len(plan.rank_span(consumer.rank)) <= plan.budget
+                assert (len(consumer.population) <= consumer.quota) >= reached, case
+                assert (len(consumer.population) >= consumer.quota) >= (not reached), case
 
 
 def test_f03_a_full_pass_of_a_split_reads_every_row_once_apart_from_padding():
@@ -194,7 +198,7 @@ def test_f03_large_loaders_add_up(samples, rows, world_size, batch_size, drop_la
     if active:
         assert active[0].population.start == rank_span.start
         assert active[-1].population.stop == rank_span.stop
-    if len(rank_span) >= len(active) * batch_size:
+    if len(rank_span) >= len(active):
         assert all(a.population.stop == b.population.start for a, b in pairwise(active))
     if rank + 1 < world_size and plan.budget and rows >= world_size:
         assert rank_span.stop == plan.rank_span(rank + 1).start
@@ -254,14 +258,25 @@ def test_f03_the_common_order_is_a_permutation_without_pattern():
     assert sorted(range(rows), key=lambda row: planning.order_key(other, row)) != order
 
 
-def test_f03_parts_of_a_span_follow_each_other():
-    for rows, whole in product(range(1, 9), range(1, 9)):
-        span = Span(3, 3 + rows)
-        parts = [span.part(begin, begin + 1, whole) for begin in range(whole)]
-        covered = [row for part in parts for row in range(part.start, part.stop)]
-        assert sorted(set(covered)) == list(range(3, 3 + rows))
-        assert all(len(part) >= 1 for part in parts)
-        assert len(covered) == max(rows, whole)
+def test_f03_shares_of_a_span_follow_each_other():
+    for rows, takes in product(
+        range(1, 9), [(1,), (1, 1), (2, 1), (4, 4, 1), (3, 3, 3), (6, 1), (1, 1, 1, 1, 1), (5, 5, 2)]
+    ):
+        shares = [
+            Span(3, 3 + rows).share(number, len(takes), sum(takes[:number]), taken, sum(takes))
+            for number, taken in enumerate(takes)
+        ]
+        covered = [row for share in shares for row in range(share.start, share.stop)]
+        case = (rows, takes, shares)
+        assert sorted(set(covered)) == list(range(3, 3 + rows)), case
+        assert all(len(share) >= 1 for share in shares), case
+        assert len(covered) == max(rows, len(takes)), case
+        # As large as proportion says, apart from rounding, unless that is less than a row.
+        assert all(
+            abs(len(share) - rows * taken / sum(takes)) < 2 for share, taken in zip(shares, takes, strict=True)
+        ), case
+        if rows == sum(takes):
+            assert [len(share) for share in shares] == list(takes)
 
 
 def test_f10_the_tables_of_the_guide_are_those_of_the_plan():

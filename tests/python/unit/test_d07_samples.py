@@ -45,7 +45,10 @@ def test_d07_texts_that_come_again_are_never_mixed_up(runtime: drt.DatasetRuntim
     """Texts of all short lengths that differ in one character at any place, in a column with few of them and one with many."""
     texts = [""]
     for length in range(1, 19):
-        texts += ["a" * place + "b" + "a" * (length - place - 1) for place in range(length)] + ["a" * length, "\0" * length]
+        texts += ["a" * place + "b" + "a" * (length - place - 1) for place in range(length)] + [
+            "a" * length,
+            "\0" * length,
+        ]
     few = texts[::30]
     choose = random.Random(3).choice
     rows = [(b"", {"few": choose(few), "many": choose(texts), "all": text}) for text in texts * 40]
