@@ -73,3 +73,9 @@ impl Deref for MappedFile {
         self.as_slice()
     }
 }
+
+impl AsRef<[u8]> for MappedFile {
+    fn as_ref(&self) -> &[u8] {
+        self.as_slice()
+    }
+}

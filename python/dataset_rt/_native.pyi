@@ -69,6 +69,13 @@ class Dataset:
         self, path: str, *, weighted: bool, order_seed: int | None, parts: Sequence[tuple[int, int]]
     ) -> int:
         """Write what other processes need in order to draw from parts of the active table; give its number of rows."""
+    def dump_config(self, directory: str, *, num_workers: int | None = None) -> Path:
+        """Export table and configuration into a directory; give the path of the configuration."""
+    @staticmethod
+    def from_config(path: str) -> Dataset:
+        """Open what `dump_config` exported."""
+    def reader_config(self) -> tuple[int, int, bool, bool]:
+        """Give seed, prefetch size, whether it shuffles, and whether caches were validated."""
     def row_count(self) -> int:
         """Give the number of rows of the active table."""
     def table_digest(self) -> str:

@@ -3,7 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar, overload
 
+from dataset_rt._native import Dataset
+from dataset_rt.config import ReaderConfig
 from dataset_rt.metadata import ArrowStream, FrameCache, arrow_stream
+from dataset_rt.paths import path_text
 from dataset_rt.torch import require_torch
 
 if TYPE_CHECKING:
@@ -15,8 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
     from torch.utils.data import DataLoader
 
-    from dataset_rt._native import Dataset, SampleIterator
-    from dataset_rt.config import ReaderConfig
+    from dataset_rt._native import SampleIterator
     from dataset_rt.protocols import SizedTorchIterableDataset
     from dataset_rt.records import CachedSample
 
@@ -27,24 +29,25 @@ BatchT = TypeVar("BatchT")
 class CachedDataset:
     """Samples of one or more caches, iterated in table order or by weight.
 
-    `DatasetRuntime.cached_dataset` and `DatasetRuntime.from_cache_sources` make datasets; the class has no constructor
-    of its own. A dataset is a context manager; `close` gives back its files and, with the last of its iterators, its
+    `DatasetRuntime.cached_dataset`, `DatasetRuntime.from_cache_sources` and `CachedDataset.from_config` make datasets; the
+    class cannot be called. A dataset is a context manager; `close` gives back its files and, with the last of its iterators, its
     share of the runtime's threads.
     """
 
     __slots__ = ("__weakref__", "_frames", "_native", "_reader_config")
 
-    _native: "Dataset"
-    _reader_config: "ReaderConfig"
+    _native: Dataset
+    _reader_config: ReaderConfig
     _frames: FrameCache
 
     def __init__(self) -> None:
         raise TypeError(
-            "a CachedDataset is made by DatasetRuntime.cached_dataset or DatasetRuntime.from_cache_sources, not directly"
+            "a CachedDataset is made by DatasetRuntime.cached_dataset, DatasetRuntime.from_cache_sources or "
+            "CachedDataset.from_config, not directly"
         )
 
     @classmethod
-    def _over(cls, native: "Dataset", reader_config: "ReaderConfig") -> Self:
+    def _over(cls, native: Dataset, reader_config: ReaderConfig) -> Self:
         self = cls.__new__(cls)
         self._native = native
         self._reader_config = reader_config
@@ -57,7 +60,7 @@ class CachedDataset:
         return self._native.paths()
 
     @property
-    def reader_config(self) -> "ReaderConfig":
+    def reader_config(self) -> ReaderConfig:
         """The configuration this dataset was opened with."""
         return self._reader_config
 
@@ -112,6 +115,36 @@ class CachedDataset:
     def set_samples_metadata(self, metadata: "pl.DataFrame | ArrowStream") -> None:
         """Do what `update_metadata` does. Older name, kept for existing programs."""
         self.update_metadata(metadata)
+
+    def dump_config(self, path: str | Path) -> Path:
+        """Export this dataset into the existing directory `path` and return the file that `from_config` opens.
+
+        Two files are written: the active table as `metadata.arrow`, and `dataset.json`, which tells where the caches are
+        and how they are read. Rows with their order, repetitions, weights and extra columns are kept exactly, and so is
+        the epoch length; how far iterators have come is not. Nothing that exists is overwritten.
+
+        Raises:
+            FileExistsError: The directory has an export.
+            OSError: There is no such directory, or nothing can be written there.
+            ValueError: A column has a type that cannot be exported.
+        """
+        return self._native.dump_config(path_text(path, "path"))
+
+    @classmethod
+    def from_config(cls, path: str | Path) -> Self:
+        """Open the dataset that `dump_config` exported to the file `path`, with native threads of its own.
+
+        It begins as the exported dataset began after its last update: at the start of its samples. The table stays in
+        the exported file, which must not change while the dataset lives.
+
+        Raises:
+            FileNotFoundError: The file, the table beside it or caches are not there; the message names every such cache.
+            ValueError: The export is damaged, of another version, or not of the caches that are there now.
+        """
+        native = Dataset.from_config(path_text(path, "path"))
+        seed, prefetch_size, shuffle, validate_cache = native.reader_config()
+        config = ReaderConfig(seed=seed, prefetch_size=prefetch_size, shuffle=shuffle, validate_cache=validate_cache)
+        return cls._over(native, config)
 
     def to_torch_iterable_dataset(self) -> "SizedTorchIterableDataset":
         """Return a view that is a `torch.utils.data.IterableDataset` with a length.

@@ -1,6 +1,5 @@
 """`DatasetRuntime`: checks arguments, calls the native runtime, wraps what it returns."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from dataset_rt._native import Runtime
 from dataset_rt.config import DEFAULT_WRITER_CONFIG, ReaderConfig, WriterConfig
 from dataset_rt.dataset import CachedDataset
+from dataset_rt.paths import path_text
 from dataset_rt.records import (
     CacheSourcesDatasetError,
     CacheSourcesDatasetResult,
@@ -72,7 +72,7 @@ class DatasetRuntime:
             raise TypeError(
                 f"paths must be a sequence of str or Path, found {type(paths).__name__}; put a single path into a list"
             )
-        directories = [_path(path, f"paths[{position}]") for position, path in enumerate(paths)]
+        directories = [path_text(path, f"paths[{position}]") for position, path in enumerate(paths)]
         native = self._native.open(directories, config)
         return CachedDataset._over(native, config)
 
@@ -104,7 +104,7 @@ class DatasetRuntime:
         self, sources: list["CacheSource"], path: str | Path, config: WriterConfig, *, reuse: bool
     ) -> list[CacheWriteResult]:
         config = _checked(config, WriterConfig, "writer_config")
-        base = _path(path, "path")
+        base = path_text(path, "path")
         # The stages of several processes do not add up to the time of one call.
         if config.num_processes == 0 or config.profiler.enabled:
             outcomes = self._native.write(sources, base, config, reuse=reuse)
@@ -148,14 +148,6 @@ def _listed(sources: "CacheSource | Sequence[CacheSource]") -> list["CacheSource
             f"sources must be a cache source (an iterable with a name) or a sequence of them, found {type(sources).__name__}"
         )
     return [sources]  # type: ignore[list-item]  # mypy cannot see that a sequence has left above
-
-
-def _path(path: str | Path, argument: str) -> str:
-    if isinstance(path, (str, os.PathLike)):
-        text = os.fspath(path)
-        if isinstance(text, str):
-            return text
-    raise TypeError(f"{argument} must be str or Path, found {type(path).__name__}")
 
 
 def _checked(config: ConfigT, kind: type[ConfigT], argument: str) -> ConfigT:

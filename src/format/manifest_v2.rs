@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::compression::{Compression, CompressionAlgo};
@@ -134,7 +134,7 @@ impl RawChecksums {
 }
 
 /// A name from a manifest is followed into the file system, so it must not lead out of the cache.
-fn plain_file_name(name: String) -> Result<String, String> {
+pub(super) fn plain_file_name(name: String) -> Result<String, String> {
     if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\\', '\0']) {
         return Err(format!("{name:?} where a plain file name is needed"));
     }
@@ -197,8 +197,8 @@ impl<'de> Visitor<'de> for ManifestVisitor {
 }
 
 /// A structure that must be a JSON object. Derived structures alone accept an array of their values as well.
-#[derive(Debug)]
-struct Object<T>(T);
+#[derive(Debug, Serialize)]
+pub(super) struct Object<T>(pub(super) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -79,17 +79,17 @@ pub(super) fn parse(file: &[u8]) -> Result<(Vec<Field>, Vec<RawBatch>), Damage> 
     Ok((fields, batches))
 }
 
-fn damage(detail: &str) -> Damage {
+pub(super) fn damage(detail: &str) -> Damage {
     Damage(format!("expected an Arrow IPC file with metadata, but {detail}"))
 }
 
-fn unreadable(error: impl std::fmt::Display) -> Damage {
+pub(super) fn unreadable(error: impl std::fmt::Display) -> Damage {
     // The verifier appends a trace over many lines.
     damage(error.to_string().lines().next().unwrap_or_default())
 }
 
 /// Keeps the verifier from following the same bytes again and again.
-fn limits(bytes: &[u8]) -> VerifierOptions {
+pub(super) fn limits(bytes: &[u8]) -> VerifierOptions {
     VerifierOptions {
         max_tables: bytes.len() / 4 + 16,
         max_apparent_size: bytes.len().saturating_mul(4).saturating_add(1 << 16),
@@ -97,7 +97,7 @@ fn limits(bytes: &[u8]) -> VerifierOptions {
     }
 }
 
-fn footer_bytes(file: &[u8]) -> Option<&[u8]> {
+pub(super) fn footer_bytes(file: &[u8]) -> Option<&[u8]> {
     let rest = file.strip_prefix(MAGIC)?.strip_suffix(MAGIC)?;
     let (rest, length) = rest.split_last_chunk::<4>()?;
     let length = usize::try_from(i32::from_le_bytes(*length)).ok()?;
@@ -144,7 +144,7 @@ fn batch(file: &[u8], free: &mut usize, block: &Block, fields: &[Field]) -> Resu
     Ok(RawBatch { rows, columns: columns(&batch, rows, body_start..body_end, fields)? })
 }
 
-fn message_bytes(block: &[u8]) -> Option<&[u8]> {
+pub(super) fn message_bytes(block: &[u8]) -> Option<&[u8]> {
     // Files from before Arrow 0.15 have no continuation mark.
     let block = block.strip_prefix(&CONTINUATION).unwrap_or(block);
     let (length, message) = block.split_first_chunk::<4>()?;

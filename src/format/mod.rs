@@ -2,6 +2,7 @@
 
 pub mod columns;
 pub mod compression;
+pub mod dataset_config;
 pub mod index;
 pub mod manifest;
 mod manifest_v2;
@@ -12,6 +13,9 @@ mod metadata_view;
 pub mod metadata_write;
 pub mod record;
 pub mod schema;
+mod table_check;
+pub mod table_read;
+pub mod table_write;
 
 use std::path::Path;
 

@@ -14,10 +14,10 @@ mod spool;
 mod staging;
 mod stamp;
 mod sweep;
+mod temporary;
 
 use std::io::Write as _;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use heartbeat::{Heart, KeptAlive};
 pub use new_file::NewFile;
@@ -27,6 +27,7 @@ pub use spool::Spools;
 pub use staging::Staging;
 pub use stamp::StagingStamp;
 pub use sweep::sweep;
+pub use temporary::{TemporaryFile, write_atomic};
 
 use crate::error::{Error, Result};
 
@@ -84,7 +85,7 @@ pub fn create_dir_all(path: impl AsRef<Path>) -> Result<()> {
 /// # Errors
 /// [`Error::File`] when it exists or cannot be written or synced.
 pub fn write_new(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
-    fill(NewFile::create(path)?, bytes)
+    fill(&mut NewFile::create(path)?, bytes)
 }
 
 /// Makes the entries of a directory durable.
@@ -96,27 +97,16 @@ pub fn sync_dir(path: impl AsRef<Path>) -> Result<()> {
     operation::sync_dir(path).map_err(|error| Error::file("sync directory", path, error))
 }
 
-/// Replaces `path` by a file with these bytes: a reader finds the old file or the whole new one, also after
-/// a power cut.
+/// Removes a file.
 ///
 /// # Errors
-/// [`Error::File`] for any failed step; the old file is untouched unless only the last directory sync failed.
-pub fn write_atomic(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
-    static ATTEMPTS: AtomicU64 = AtomicU64::new(0);
+/// [`Error::File`] when it is not there or the system refuses.
+pub fn remove_file(path: impl AsRef<Path>) -> Result<()> {
     let path = path.as_ref();
-    let directory = directory_of(path);
-    let attempt = ATTEMPTS.fetch_add(1, Ordering::Relaxed);
-    let temporary = directory.join(format!(".drt-{}-{attempt}.tmp", std::process::id()));
-    fill(NewFile::create(&temporary)?, bytes)
-        .and_then(|()| operation::rename(&temporary, path).map_err(|error| Error::file("replace", path, error)))
-        .inspect_err(|_| {
-            // The first error is the one that matters.
-            let _ = operation::remove_file(&temporary);
-        })?;
-    sync_dir(directory)
+    operation::remove_file(path).map_err(|error| Error::file("remove", path, error))
 }
 
-fn fill(mut file: NewFile, bytes: &[u8]) -> Result<()> {
+fn fill(file: &mut NewFile, bytes: &[u8]) -> Result<()> {
     file.write_all(bytes).map_err(|error| Error::file("write", file.path(), error))?;
     file.sync()
 }

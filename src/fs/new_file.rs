@@ -1,6 +1,6 @@
 //! A file that this process creates and fills.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -59,6 +59,15 @@ impl NewFile {
     /// [`Error::File`] when there are fewer, or none can be read: only files made to be read can.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         self.file.read_exact_at(buffer, offset).map_err(|error| Error::file("read", &self.path, error))
+    }
+
+    /// Gives it another mode.
+    ///
+    /// # Errors
+    /// [`Error::File`] when that is not allowed.
+    pub fn set_permissions(&self, permissions: Permissions) -> Result<()> {
+        operation::set_permissions(&self.file, &self.path, permissions)
+            .map_err(|error| Error::file("set the mode of", &self.path, error))
     }
 
     /// Makes the content durable.

@@ -35,6 +35,8 @@ pub enum Operation {
     RemoveDir,
     /// A directory is marked as in use.
     Touch,
+    /// A file gets another mode.
+    SetMode,
 }
 
 pub(super) fn create_dir(path: &Path) -> io::Result<()> {
@@ -104,6 +106,17 @@ pub(super) fn rename_no_replace(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
+/// Renames a file and fails when `to` exists, in one step where the system can do that.
+pub(super) fn rename_file_no_replace(from: &Path, to: &Path) -> io::Result<()> {
+    fault::point(Operation::Rename, to)?;
+    match rename_in_one_step(from, to) {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EINVAL | libc::EPERM)) => {
+            link_and_unlink(from, to)
+        }
+        other => other,
+    }
+}
+
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn rename_in_one_step(from: &Path, to: &Path) -> io::Result<()> {
     let (from, to) = (c_path(from)?, c_path(to)?);
@@ -127,7 +140,7 @@ fn rename_in_one_step(_from: &Path, _to: &Path) -> io::Result<()> {
     Err(io::Error::from_raw_os_error(libc::ENOSYS))
 }
 
-/// The fallback: looks, then renames. Between the two somebody else may create `to`. That is harmless for everything
+/// The fallback for directories: looks, then renames. Between the two somebody else may create `to`. That is harmless for everything
 /// but an empty directory: renaming a directory over a file or over a directory with entries fails by itself,
 /// and a complete cache has entries.
 fn rename_checked(from: &Path, to: &Path) -> io::Result<()> {
@@ -135,6 +148,16 @@ fn rename_checked(from: &Path, to: &Path) -> io::Result<()> {
         return Err(io::ErrorKind::AlreadyExists.into());
     }
     fs::rename(from, to)
+}
+
+/// The fallback for files: a link replaces nothing. Where there are no links either, it looks and then renames.
+fn link_and_unlink(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::hard_link(from, to) {
+        // The file is in place; a second name for it does no harm.
+        Ok(()) => fs::remove_file(from).or(Ok(())),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+        Err(_) => rename_checked(from, to),
+    }
 }
 
 pub(super) fn remove_file(path: &Path) -> io::Result<()> {
@@ -154,6 +177,11 @@ pub(super) fn touch(path: &Path) -> io::Result<()> {
     // SAFETY: the path is NUL-terminated and outlives the call, which only reads it; without times it takes the present.
     let code = unsafe { libc::utimensat(libc::AT_FDCWD, path.as_ptr(), std::ptr::null(), 0) };
     if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+pub(super) fn set_permissions(file: &File, path: &Path, permissions: fs::Permissions) -> io::Result<()> {
+    fault::point(Operation::SetMode, path)?;
+    file.set_permissions(permissions)
 }
 
 fn c_path(path: &Path) -> io::Result<CString> {
@@ -180,6 +208,12 @@ mod tests {
         }
         assert_eq!(fs::read_to_string(place("complete/manifest.json")).unwrap(), "complete/manifest.json");
         assert_eq!(fs::read_dir(place("empty")).unwrap().count(), 0);
+        for taken in ["file", "empty", "complete"] {
+            let error = link_and_unlink(&place("staging/manifest.json"), &place(taken)).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::AlreadyExists, "{taken}");
+        }
+        link_and_unlink(&place("file"), &place("moved")).unwrap();
+        assert_eq!((place("file").exists(), fs::read_to_string(place("moved")).unwrap()), (false, "file".to_owned()));
         rename_checked(&place("staging"), &place("new")).unwrap();
         assert_eq!(fs::read_to_string(place("new/manifest.json")).unwrap(), "staging/manifest.json");
     }

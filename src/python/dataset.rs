@@ -18,6 +18,7 @@ use super::sample::SampleFactory;
 use crate::dataset::{self, PopulationOrder};
 use crate::error::{Error, POSITIVE};
 use crate::ids::{CacheId, SampleId};
+use crate::reader::ReaderConfig;
 
 /// Caches opened together.
 #[pyclass(frozen, module = "dataset_rt._native")]
@@ -123,6 +124,31 @@ impl Dataset {
         };
         let parts: Vec<_> = parts.into_iter().map(|(start, stop)| start..stop).collect();
         enter(py, move |waiter, _| self.core.export_population(&path, order, &parts, waiter))
+    }
+
+    /// Exports table and configuration into a directory; gives the path of the configuration.
+    #[pyo3(signature = (directory, *, num_workers=None))]
+    fn dump_config<'py>(
+        &self,
+        py: Python<'py>,
+        directory: PathBuf,
+        num_workers: Option<u64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let config = enter(py, move |waiter, _| self.core.dump_config(&directory, num_workers, waiter))?;
+        Ok(config.into_pyobject(py)?.into_any())
+    }
+
+    /// Opens what `dump_config` exported.
+    #[staticmethod]
+    fn from_config(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let core = enter(py, move |waiter, _| dataset::Dataset::from_config(&path, waiter))?;
+        Self::new(py, core)
+    }
+
+    /// Seed, prefetch size, whether it shuffles, and whether caches were validated.
+    fn reader_config(&self) -> (u64, u64, bool, bool) {
+        let ReaderConfig { seed, prefetch_size, shuffle, validate_cache } = *self.core.config();
+        (seed, prefetch_size, shuffle, validate_cache)
     }
 
     /// Rows of the active table.

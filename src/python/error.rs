@@ -45,6 +45,9 @@ fn os_error(action: &str, path: &Path, source: &io::Error, message: String) -> P
     }
     let reason = source.to_string();
     let reason = reason.split(" (os error").next().unwrap_or_default();
-    let errno = source.raw_os_error().unwrap_or(libc::EIO);
+    let errno = source.raw_os_error().unwrap_or(match source.kind() {
+        io::ErrorKind::NotFound => libc::ENOENT,
+        _ => libc::EIO,
+    });
     PyOSError::new_err((errno, format!("cannot {action}: {reason}"), path.as_os_str().to_owned()))
 }

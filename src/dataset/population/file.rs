@@ -177,7 +177,7 @@ impl MappedPopulation {
         };
         let map = MappedFile::open(path)?;
         let len = map.as_slice().len();
-        let file = Buffer::from(bytes::Bytes::from_owner(Owner(map)));
+        let file = Buffer::from(bytes::Bytes::from_owner(map));
         let header = (len >= HEADER_WORDS * 8)
             .then(|| Header::from_words(&numbers::<u64>(&file, &(0..HEADER_WORDS * 8))))
             .flatten()
@@ -260,12 +260,4 @@ pub(super) fn index(number: u64) -> usize {
 /// Numbers of the file, which is little endian as everything here is.
 fn numbers<T: ArrowNativeType>(file: &Buffer, place: &Range<usize>) -> ScalarBuffer<T> {
     ScalarBuffer::from(file.slice_with_length(place.start, place.len()))
-}
-
-struct Owner(MappedFile);
-
-impl AsRef<[u8]> for Owner {
-    fn as_ref(&self) -> &[u8] {
-        self.0.as_slice()
-    }
 }

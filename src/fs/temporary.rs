@@ -1,0 +1,111 @@
+//! Files that appear under their name only once they are whole: written beside it, synced, renamed.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{NewFile, directory_of, fill, operation, sync_dir};
+use crate::error::{Error, Result};
+
+/// Names that are tried before one that is taken is an error: ended processes may have left theirs.
+const MOST_ATTEMPTS: u32 = 1000;
+
+/// A file in the making. Dropped before it is renamed, it leaves nothing.
+#[derive(Debug)]
+pub struct TemporaryFile {
+    file: NewFile,
+    target: PathBuf,
+    renamed: bool,
+}
+
+impl TemporaryFile {
+    /// An empty file in the directory of `target`, which need not exist.
+    ///
+    /// # Errors
+    /// [`Error::File`] when it cannot be created.
+    pub fn create(target: impl Into<PathBuf>) -> Result<Self> {
+        static ATTEMPTS: AtomicU64 = AtomicU64::new(0);
+        let target = target.into();
+        let mut left = MOST_ATTEMPTS;
+        loop {
+            let attempt = ATTEMPTS.fetch_add(1, Ordering::Relaxed);
+            let path = directory_of(&target).join(format!(".drt-{}-{attempt}.tmp", std::process::id()));
+            left -= 1;
+            match NewFile::create(&path) {
+                Err(error) if left > 0 && is_taken(&error) => {}
+                created => return created.map(|file| Self { file, target, renamed: false }),
+            }
+        }
+    }
+
+    /// The file, to be filled.
+    pub fn file(&mut self) -> &mut NewFile {
+        &mut self.file
+    }
+
+    /// Writes all `bytes` and makes them durable.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn fill(&mut self, bytes: &[u8]) -> Result<()> {
+        fill(&mut self.file, bytes)
+    }
+
+    /// Takes the place of what is at the target, if anything is. The rename itself is durable after a sync of the
+    /// directory.
+    ///
+    /// # Errors
+    /// [`Error::File`]; the target is as it was.
+    pub fn replace(mut self) -> Result<()> {
+        operation::rename(self.file.path(), &self.target)
+            .map_err(|error| Error::file("replace", &self.target, error))?;
+        self.renamed = true;
+        Ok(())
+    }
+
+    /// Appears at the target, which must be free, durably.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyExists`] when something is at the target, [`Error::File`] when a step fails. The file is not there
+    /// then.
+    pub fn publish(mut self) -> Result<()> {
+        self.file.sync()?;
+        operation::rename_file_no_replace(self.file.path(), &self.target).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Error::AlreadyExists {
+                path: self.target.clone(),
+                detail: "already exists and is never replaced; choose another directory".to_owned(),
+            },
+            _ => Error::file("publish", &self.target, error),
+        })?;
+        self.renamed = true;
+        sync_dir(directory_of(&self.target)).inspect_err(|_| {
+            let _ = operation::remove_file(&self.target);
+        })
+    }
+}
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        if !self.renamed {
+            // Whatever kept the file from its place matters more.
+            let _ = operation::remove_file(self.file.path());
+        }
+    }
+}
+
+/// Replaces `path` by a file with these bytes: a reader finds the old file or the whole new one, also after
+/// a power cut.
+///
+/// # Errors
+/// [`Error::File`] for any failed step; the old file is untouched unless only the last directory sync failed.
+pub fn write_atomic(path: impl AsRef<std::path::Path>, bytes: &[u8]) -> Result<()> {
+    let path = path.as_ref();
+    let mut temporary = TemporaryFile::create(path)?;
+    temporary.fill(bytes)?;
+    temporary.replace()?;
+    sync_dir(directory_of(path))
+}
+
+fn is_taken(error: &Error) -> bool {
+    error.io_source().is_some_and(|source| source.kind() == io::ErrorKind::AlreadyExists)
+}
