@@ -19,11 +19,12 @@ MATURIN := env -u CONDA_PREFIX VIRTUAL_ENV='$(CURDIR)/$(VENV)' $(IN_VENV) -m mat
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test lint bench docs wheel prerequisites extension extension-quick
+.PHONY: help demo test interop lint bench docs wheel prerequisites extension extension-quick
 
 help:
 	@echo 'make demo    build the release extension and run examples/quickstart.py'
 	@echo 'make test    everything that checks the project: Rust tests, doctests, Python tests'
+	@echo 'make interop tests against the published package 0.4.8; part of make test'
 	@echo 'make lint    formatting, clippy, ruff, mypy, import contracts'
 	@echo 'make bench   the benchmarks under benches/'
 	@echo 'make docs    the manual and the reference of the Rust crate, into site/ and target/doc'
@@ -64,6 +65,11 @@ test: $(VENV)/.group-test $(VENV)/.group-torch extension-quick
 	@$(STEP) 'Rust tests' --closing 'tests? run:|^test result:' $(RUST_TESTS)
 	@$(STEP) 'Rust doctests' --closing '^test result:' cargo test --locked --doc
 	@$(STEP) 'Python tests' --closing '(passed|failed).* in [0-9.]+s' $(IN_VENV) -m pytest
+	@.ci/interop $(PYTHON)
+
+# Caches and exports both ways; needs the package index once.
+interop: $(VENV)/.group-test extension-quick
+	@.ci/interop $(PYTHON)
 
 lint: $(VENV)/.group-lint
 	@$(STEP) 'cargo fmt' cargo fmt --check

@@ -47,6 +47,7 @@ pub mod reader;
 pub mod runtime;
 pub mod sampling;
 pub mod terminal;
+pub mod upgrade;
 pub mod value;
 pub mod writer;
 

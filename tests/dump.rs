@@ -20,6 +20,8 @@ use dataset_rt::cancel::{PlainWaiter, Waiter};
 use dataset_rt::dataset::{Dataset, Metadata};
 use dataset_rt::error::{Error, Result};
 use dataset_rt::format::dataset_config::DatasetConfig;
+use dataset_rt::fs::Operation;
+use dataset_rt::fs::fault::{Fault, When, arm};
 use dataset_rt::reader::ReaderConfig;
 use reading::{in_order, message, open, pass_ids};
 
@@ -302,4 +304,26 @@ fn e01_a_configuration_is_read_strictly() {
     let none = format!("{}[]{}", &text[..text.find('[').unwrap()], &text[text.find(']').unwrap() + 1..]);
     fs::write(&config, none).unwrap();
     assert!(message(load(&config)).contains("no cache_paths"));
+}
+
+#[test]
+fn e02_whatever_operation_fails_nothing_is_left_and_the_next_export_succeeds() {
+    let base = temp_dir();
+    let dataset = open(&caches(base.path()), in_order());
+    let out = new_dir(base.path(), "out");
+    let mut kinds = Vec::new();
+    for number in 0.. {
+        let armed = arm(&out, &[(When::At(number), Fault::Fail(libc::ENOSPC))]);
+        let result = dump(&dataset, &out);
+        let Some((operation, _)) = armed.seen().get(number).cloned() else { break };
+        drop(armed);
+        let error = result.unwrap_err();
+        assert!(matches!(&error, Error::File { path, .. } if path.starts_with(&out)), "{operation:?}: {error:?}");
+        assert!(error.to_string().contains("No space left on device"), "{operation:?}: {error}");
+        assert_eq!(entries(&out), [""; 0], "{operation:?}");
+        kinds.push(operation);
+    }
+    assert_eq!(entries(&out), ["dataset.json", "metadata.arrow"]);
+    assert_eq!(kinds.iter().filter(|kind| **kind == Operation::SyncDir).count(), 2, "{kinds:?}");
+    assert_eq!(load(&out.join("dataset.json")).unwrap().row_count().unwrap(), 65);
 }

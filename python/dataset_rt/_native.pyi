@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Self, final
+from typing import Literal, Self, final
 
 from dataset_rt.config import ReaderConfig, WriterConfig
 from dataset_rt.metadata import ArrowStream
@@ -74,6 +74,10 @@ class Dataset:
     @staticmethod
     def from_config(path: str) -> Dataset:
         """Open what `dump_config` exported."""
+    def update_manifests(
+        self,
+    ) -> tuple[list[tuple[Path, int, Literal["updated", "unchanged", "durability_unknown"]]], tuple[Path, str] | None]:
+        """Store the ids of the caches in their manifests; give what became of each, and where and why it stopped."""
     def reader_config(self) -> tuple[int, int, bool, bool]:
         """Give seed, prefetch size, whether it shuffles, and whether caches were validated."""
     def row_count(self) -> int:

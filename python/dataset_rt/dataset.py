@@ -7,6 +7,15 @@ from dataset_rt._native import Dataset
 from dataset_rt.config import ReaderConfig
 from dataset_rt.metadata import ArrowStream, FrameCache, arrow_stream
 from dataset_rt.paths import path_text
+from dataset_rt.results import (
+    AbsentManifestTarget,
+    Err,
+    ManifestUpdateEntry,
+    ManifestUpdateError,
+    ManifestUpdateReport,
+    Ok,
+    Result,
+)
 from dataset_rt.torch import require_torch
 
 if TYPE_CHECKING:
@@ -126,7 +135,7 @@ class CachedDataset:
         Raises:
             FileExistsError: The directory has an export.
             OSError: There is no such directory, or nothing can be written there.
-            ValueError: A column has a type that cannot be exported.
+            ValueError: The path of a cache is no valid Unicode.
         """
         return self._native.dump_config(path_text(path, "path"))
 
@@ -145,6 +154,31 @@ class CachedDataset:
         seed, prefetch_size, shuffle, validate_cache = native.reader_config()
         config = ReaderConfig(seed=seed, prefetch_size=prefetch_size, shuffle=shuffle, validate_cache=validate_cache)
         return cls._over(native, config)
+
+    def update_manifests(self, version: "Literal[3]") -> Result[ManifestUpdateReport, ManifestUpdateError]:
+        """Store the ids that the caches have in this dataset in their manifests, which become version 3.
+
+        A cache of version 2 has the position of its path for an id. Open such caches in the order in which their ids
+        are used elsewhere, for example in saved tables; after the update they keep these ids in any order. Manifests of
+        version 3 stay as they are, and so does everything else: samples, table, cursors.
+
+        All manifests are checked and their replacements written before the first is replaced. Each is replaced at once:
+        other readers see the old or the new one. Nobody else may change them meanwhile. Repeating a call that stopped,
+        with the same paths in the same order, completes it.
+
+        Returns:
+            `Ok` with one entry for each cache, or `Err` with the manifest that could not be replaced, the reason, and the
+            entries of those that were. Any other `version` than 3 is an `Err` without a path.
+        """
+        if type(version) is not int or version != 3:
+            reason = f"version must be 3, found {version!r}"
+            return Err(ManifestUpdateError(AbsentManifestTarget(reason), reason, ()))
+        outcomes, stopped = self._native.update_manifests()
+        entries = tuple(ManifestUpdateEntry(*outcome) for outcome in outcomes)
+        if stopped is None:
+            return Ok(ManifestUpdateReport(entries))
+        path, message = stopped
+        return Err(ManifestUpdateError(path, message, entries))
 
     def to_torch_iterable_dataset(self) -> "SizedTorchIterableDataset":
         """Return a view that is a `torch.utils.data.IterableDataset` with a length.

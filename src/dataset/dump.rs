@@ -27,7 +27,7 @@ impl Dataset {
     ///
     /// # Errors
     /// [`Error::AlreadyExists`] when there is an export, [`Error::File`] when there is no such directory or nothing can
-    /// be written, [`Error::InvalidValue`] for a path or a column that the files cannot hold, [`Error::Interrupted`] from
+    /// be written, [`Error::InvalidValue`] for a path that JSON cannot hold, [`Error::Interrupted`] from
     /// `waiter`. Nothing is left behind then. Else as [`epoch_len`](Self::epoch_len).
     pub fn dump_config(&self, directory: &Path, num_workers: Option<u64>, waiter: &mut dyn Waiter) -> Result<PathBuf> {
         let (caches, pool, table, epoch_len) = self.with_state(|state| {

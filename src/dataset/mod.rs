@@ -25,6 +25,7 @@ use crate::ids::{CacheId, SampleId};
 use crate::pool::{ForkStamp, WorkerPool};
 use crate::reader::{CacheSet, Fetched, PayloadBuffer, ReaderConfig, fetch_one, open_caches};
 use crate::sampling::Cursor;
+use crate::upgrade::{ManifestUpdate, upgrade_manifests};
 use population::MappedPopulation;
 use table::ActiveTable;
 
@@ -259,6 +260,16 @@ impl Dataset {
     pub fn table_digest(&self, waiter: &mut dyn Waiter) -> Result<String> {
         let (caches, pool, table) = self.snapshot()?;
         population::digest(&table, &caches, &pool, waiter)
+    }
+
+    /// Stores the identities of its caches in their manifests, as [`upgrade_manifests`] does. The dataset itself stays as it
+    /// is.
+    ///
+    /// # Errors
+    /// As [`upgrade_manifests`]; else as [`epoch_len`](Self::epoch_len).
+    pub fn update_manifests(&self, waiter: &mut dyn Waiter) -> Result<ManifestUpdate> {
+        let (caches, pool, _) = self.snapshot()?;
+        upgrade_manifests(&caches, &pool, waiter)
     }
 
     /// Lets go of everything. Streams that exist go on; everything else is [`Error::Unusable`] from now on. Closing twice

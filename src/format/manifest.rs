@@ -79,7 +79,9 @@ impl Manifest {
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self> {
         let invalid = |detail: String| Error::invalid_cache(path, format!("expected a cache manifest, found {detail}"));
         let text = std::str::from_utf8(bytes).map_err(|error| invalid(format!("invalid UTF-8: {error}")))?;
-        let raw = manifest_v2::RawManifest::parse(text).map_err(&invalid)?;
+        // What another version means by a key may be anything: its number comes first.
+        let raw = manifest_v2::RawManifest::parse(text)
+            .map_err(|found| invalid(manifest_v2::other_version(text).unwrap_or(found)))?;
         raw.into_manifest().map_err(invalid)
     }
 
@@ -99,6 +101,35 @@ impl Manifest {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Digest of everything it says, with this cache id, however its file spells it; `None` if it cannot be written.
+    #[must_use]
+    pub fn content_digest(&self, cache_id: CacheId) -> Option<blake3::Hash> {
+        let same = Self { cache_id: Some(cache_id), ..self.clone() };
+        same.to_bytes().ok().map(|bytes| blake3::hash(&bytes))
+    }
+
+    /// The content of a version 2 manifest file as version 3 with this cache id; `path` is for messages only. Keys that
+    /// are unknown here are kept.
+    ///
+    /// # Errors
+    /// [`Error::InvalidCache`] when it is no manifest of version 2.
+    pub fn upgrade(path: &Path, bytes: &[u8], cache_id: CacheId) -> Result<Vec<u8>> {
+        let old = Self::parse(path, bytes)?;
+        if old.version != FormatVersion::V2 {
+            return Err(Error::invalid_cache(path, "expected a manifest of version 2, found version 3"));
+        }
+        let upgraded = manifest_v3::upgraded(bytes, cache_id)?;
+        let new = Self::parse(path, &upgraded)?;
+        let manifest_checksum = new.manifest_checksum.clone();
+        if new != (Self { version: FormatVersion::V3, cache_id: Some(cache_id), manifest_checksum, ..old }) {
+            return Err(Error::invalid_cache(
+                path,
+                "expected a manifest that says the same in version 3, found one that does not; write the cache again",
+            ));
+        }
+        Ok(upgraded)
     }
 
     /// The file content for this manifest, as version 3 with a checksum of its own.

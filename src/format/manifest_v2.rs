@@ -60,6 +60,20 @@ struct RawChecksums {
     sha256: String,
 }
 
+/// What is found in a manifest of a version that this release does not read, whatever else it holds; `None` in others.
+pub(super) fn other_version(text: &str) -> Option<String> {
+    let value: Value = serde_json::from_str(text).ok()?;
+    let version = value.get("format_version")?;
+    (version.is_number() && !matches!(version.as_u64(), Some(2 | 3))).then(|| skew(version))
+}
+
+fn skew(version: impl fmt::Display) -> String {
+    format!(
+        "\"format_version\" {version}, but this release reads versions 2 and 3; read it with a release that knows it, or \
+         write the cache again"
+    )
+}
+
 impl RawManifest {
     /// One JSON object and nothing else. The error says what was found instead.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
@@ -71,7 +85,7 @@ impl RawManifest {
         let version = match required(self.format_version, "format_version")? {
             2 => FormatVersion::V2,
             3 => FormatVersion::V3,
-            other => return Err(format!("format_version {other}, which is none of 2 and 3")),
+            other => return Err(skew(other)),
         };
         let (cache_id, manifest_checksum) = match version {
             FormatVersion::V2 => (None, None),

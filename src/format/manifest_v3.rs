@@ -1,9 +1,11 @@
 //! Version 3 of the manifest: the layout that is written, and the checksum over the whole file.
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::manifest::{Manifest, digest_start, digest_without};
 use crate::error::{Error, Result};
+use crate::ids::CacheId;
 
 /// Name of the algorithm behind the checksums of single records.
 pub(super) const RECORD_CHECKSUM_ALGO: &str = "blake3-64";
@@ -101,15 +103,47 @@ pub(super) fn to_bytes(manifest: &Manifest) -> Result<Vec<u8>> {
         source_fingerprint: manifest.source_fingerprint.as_deref(),
         manifest_checksum: NO_DIGEST,
     };
-    let unwritable = |detail: String| Error::InvalidValue(format!("the manifest cannot be written: {detail}"));
-    let mut bytes = serde_json::to_vec_pretty(&written).map_err(|error| unwritable(error.to_string()))?;
+    let mut bytes = serde_json::to_vec_pretty(&written).map_err(|error| unwritable(&error))?;
+    fill_digest(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The manifest `bytes` of version 2 as one of version 3: what changes is the version, the cache id behind it and the
+/// checksum at the end. Everything else stays, also what nobody here knows.
+pub(super) fn upgraded(bytes: &[u8], cache_id: CacheId) -> Result<Vec<u8>> {
+    let old: Map<String, Value> = serde_json::from_slice(bytes).map_err(|error| unwritable(&error))?;
+    let mut new = Map::with_capacity(old.len() + 2);
+    for (key, value) in old {
+        match key.as_str() {
+            "format_version" => {
+                new.insert(key, Value::from(3));
+                new.insert("cache_id".to_owned(), Value::from(cache_id.0));
+            }
+            // Version 2 gives these no meaning.
+            "cache_id" | "manifest_checksum" => {}
+            _ => {
+                new.insert(key, value);
+            }
+        }
+    }
+    new.insert("manifest_checksum".to_owned(), Value::from(NO_DIGEST));
+    let mut bytes = serde_json::to_vec_pretty(&new).map_err(|error| unwritable(&error))?;
+    fill_digest(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn unwritable(detail: &dyn std::fmt::Display) -> Error {
+    Error::InvalidValue(format!("the manifest cannot be written: {detail}"))
+}
+
+/// Computes the checksum whose place is at the end of `bytes`.
+fn fill_digest(bytes: &mut [u8]) -> Result<()> {
     let filled = digest_start(bytes.len()).and_then(|start| {
-        let digest = digest_without(&bytes, start)?;
+        let digest = digest_without(bytes, start)?;
         bytes.get_mut(start..start + digest.len())?.copy_from_slice(digest.as_bytes());
         Some(())
     });
-    filled.ok_or_else(|| unwritable("there is no place for its checksum".to_owned()))?;
-    Ok(bytes)
+    filled.ok_or_else(|| unwritable(&"there is no place for its checksum"))
 }
 
 /// Whether `bytes` has a `manifest_checksum` equal to `expected` that is the digest of everything else.

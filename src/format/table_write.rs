@@ -20,7 +20,7 @@ const PIECE_ROWS: usize = 1 << 18;
 /// every reader of Arrow files knows.
 ///
 /// # Errors
-/// [`Error::InvalidValue`] for a column of a type that such a file cannot hold, by name; [`Error::File`] when `out` fails;
+/// [`Error::InvalidValue`] for types that such a file cannot hold, which tables do not have; [`Error::File`] when `out` fails;
 /// [`Error::Interrupted`] soon after `cancel` was cancelled.
 pub fn write_table(
     out: impl Write,
@@ -29,14 +29,6 @@ pub fn write_table(
     batches: &[RecordBatch],
     cancel: &CancelToken,
 ) -> Result<()> {
-    for field in schema.fields() {
-        if let Some(foreign) = foreign_type(field.data_type()) {
-            return Err(Error::InvalidValue(format!(
-                "column {:?} of type {foreign} cannot be exported; drop or cast it in an update of the table",
-                field.name()
-            )));
-        }
-    }
     let fields = schema.fields();
     // The dictionary of a column is written once, so that all batches must share it.
     let joined = match batches {
@@ -90,16 +82,6 @@ fn portable(field: &Field) -> Field {
         other => other.clone(),
     };
     field.clone().with_data_type(data_type)
-}
-
-/// The first type within `found` that is not read back.
-fn foreign_type(found: &DataType) -> Option<&DataType> {
-    match found {
-        DataType::Union(..) | DataType::RunEndEncoded(..) | DataType::ListView(_) | DataType::LargeListView(_) => {
-            Some(found)
-        }
-        other => inner_types(other).into_iter().find_map(foreign_type),
-    }
 }
 
 fn has_inner_views(found: &DataType) -> bool {

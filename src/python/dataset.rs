@@ -19,6 +19,10 @@ use crate::dataset::{self, PopulationOrder};
 use crate::error::{Error, POSITIVE};
 use crate::ids::{CacheId, SampleId};
 use crate::reader::ReaderConfig;
+use crate::upgrade::{ManifestStatus, StoppedUpdate};
+
+/// Path, id and status of a manifest.
+type ManifestOutcome<'py> = (Bound<'py, PyAny>, u64, &'static str);
 
 /// Caches opened together.
 #[pyclass(frozen, module = "dataset_rt._native")]
@@ -145,6 +149,21 @@ impl Dataset {
         Self::new(py, core)
     }
 
+    /// Stores the ids of the caches in their manifests; gives path, id and status of each, and where and why it stopped.
+    fn update_manifests<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Vec<ManifestOutcome<'py>>, Option<(Bound<'py, PyAny>, String)>)> {
+        let to_path = |path: PathBuf| Ok::<_, PyErr>(path.into_pyobject(py)?.into_any());
+        let (entries, stopped) = match enter(py, |waiter, _| self.core.update_manifests(waiter))? {
+            Ok(entries) => (entries, None),
+            Err(StoppedUpdate { path, message, entries }) => (entries, Some((to_path(path)?, message))),
+        };
+        let entries =
+            entries.into_iter().map(|entry| Ok((to_path(entry.path)?, entry.cache_id.0, status(entry.status))));
+        Ok((entries.collect::<PyResult<_>>()?, stopped))
+    }
+
     /// Seed, prefetch size, whether it shuffles, and whether caches were validated.
     fn reader_config(&self) -> (u64, u64, bool, bool) {
         let ReaderConfig { seed, prefetch_size, shuffle, validate_cache } = *self.core.config();
@@ -172,4 +191,12 @@ impl Dataset {
 fn identity(name: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
     let value = plain_int(name, value)?;
     value.extract().map_err(|_| PyIndexError::new_err(format!("no sample has {name} {value}; ids are 0 ... 2^64-1")))
+}
+
+fn status(status: ManifestStatus) -> &'static str {
+    match status {
+        ManifestStatus::Updated => "updated",
+        ManifestStatus::Unchanged => "unchanged",
+        ManifestStatus::DurabilityUnknown => "durability_unknown",
+    }
 }

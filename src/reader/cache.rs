@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::format::compression::CompressionAlgo;
 use crate::format::index::{Index, IndexRow};
-use crate::format::manifest::Manifest;
+use crate::format::manifest::{FormatVersion, Manifest};
 use crate::format::metadata::MetadataFile;
 use crate::format::schema::Schema;
 use crate::fs::{INDEX_FILE, MANIFEST_FILE, METADATA_FILE, SHARDS_DIR};
@@ -28,6 +28,18 @@ pub struct Cache {
     index: Index,
     metadata: MetadataFile,
     shards: Vec<ShardPart>,
+    manifest: ManifestStamp,
+}
+
+/// What the manifest was when the cache was opened.
+#[derive(Debug, Clone, Copy)]
+pub struct ManifestStamp {
+    /// Its version.
+    pub version: FormatVersion,
+    /// Digest of the file.
+    pub file: blake3::Hash,
+    /// For version 2, digest of what it says with the identity that the cache has here, however it is spelled.
+    pub content: Option<blake3::Hash>,
 }
 
 /// What reading needs to know of one shard.
@@ -57,7 +69,18 @@ impl OpenedCache {
     pub fn open(path: &Path, position: u64) -> Result<Self> {
         let path = std::fs::canonicalize(path).map_err(|error| Error::file("open", path, error))?;
         let manifest_path = path.join(MANIFEST_FILE);
-        let manifest = Manifest::parse(&manifest_path, map_manifest(&path)?.as_slice())?;
+        let file = map_manifest(&path)?;
+        let manifest = Manifest::parse(&manifest_path, &file)?;
+        // Version 2 has none.
+        let id = manifest.cache_id.unwrap_or(CacheId(position));
+        let stamp = ManifestStamp {
+            version: manifest.version,
+            file: blake3::hash(&file),
+            content: match manifest.version {
+                FormatVersion::V2 => manifest.content_digest(id),
+                FormatVersion::V3 => None,
+            },
+        };
         let index = Index::open(path.join(INDEX_FILE), manifest.sample_count)?;
         let metadata = Arc::new(MappedFile::open(path.join(METADATA_FILE))?);
         let metadata = MetadataFile::open(&metadata, &manifest.metadata_schema, manifest.sample_count)?;
@@ -67,14 +90,14 @@ impl OpenedCache {
             algo: shard.compression.algo,
         });
         let cache = Cache {
-            // Version 2 has none.
-            id: manifest.cache_id.unwrap_or(CacheId(position)),
+            id,
             source_name: manifest.source_name.clone(),
             source_fingerprint: manifest.source_fingerprint.clone(),
             sample_count: manifest.sample_count,
             index,
             metadata,
             shards: shards.collect(),
+            manifest: stamp,
             path,
         };
         Ok(Self { cache, manifest })
@@ -146,6 +169,12 @@ impl Cache {
     #[must_use]
     pub fn source_name(&self) -> &str {
         &self.source_name
+    }
+
+    /// Its manifest as it was when the cache was opened.
+    #[must_use]
+    pub const fn manifest(&self) -> &ManifestStamp {
+        &self.manifest
     }
 
     /// Fingerprint of the source it was written from, if it had one.

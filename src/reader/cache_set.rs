@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use crate::error::{Error, Result};
 use crate::format::compression::CompressionAlgo;
+use crate::format::manifest::FormatVersion;
 use crate::format::schema::Schema;
 use crate::ids::{CacheId, SampleId};
 use crate::reader::cache::{Cache, unknown_sample};
@@ -256,9 +257,19 @@ impl CacheSet {
 }
 
 fn same_id(one: &Cache, other: &Cache) -> Error {
+    let versions = [one, other].map(|cache| cache.manifest().version);
+    let advice = if one.path() == other.path() {
+        "pass each cache once"
+    } else if one.source_name() == other.source_name() && one.id() == CacheId::of_source_name(one.source_name()) {
+        "their sources had the same name: give sources different names, and write one of them again"
+    } else if versions.contains(&FormatVersion::V2) {
+        "a cache of version 2 has the position of its path for an id: pass it at another position, or write it again"
+    } else {
+        "caches of version 2 that were migrated in separate calls both kept the position they had there: write one of \
+         them again from its source, which gives it an id of its own; caches to be read together are migrated together"
+    };
     Error::InvalidValue(format!(
-        "paths must name caches of different cache_id, found {} in both {} and {}; pass each cache once, \
-         and give sources different names",
+        "paths must name caches of different cache_id, found {} in both {} and {}; {advice}",
         one.id(),
         one.path().display(),
         other.path().display()

@@ -12,7 +12,7 @@ mod shards;
 mod verify;
 
 pub use buffer::PayloadBuffer;
-pub use cache::{Cache, OpenedCache};
+pub use cache::{Cache, ManifestStamp, OpenedCache};
 pub use cache_set::{CacheSet, Place};
 pub use config::ReaderConfig;
 pub use fetch::{Fetched, PendingFetch, fetch_all, fetch_one};

@@ -1,0 +1,134 @@
+//! Manifests of version 2 become version 3: each cache keeps the identity that it has in a dataset.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::cancel::Waiter;
+use crate::error::{Error, Result};
+use crate::format::manifest::{FormatVersion, Manifest};
+use crate::fs::{MANIFEST_FILE, TemporaryFile, sync_dir};
+use crate::ids::CacheId;
+use crate::pool::{WorkerPool, map_blocks};
+use crate::reader::{Cache, CacheSet};
+
+/// What became of a manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ManifestStatus {
+    /// It was replaced, durably.
+    Updated,
+    /// It was of version 3 already.
+    Unchanged,
+    /// It was replaced, but whether that outlasts a power cut the system cannot tell.
+    DurabilityUnknown,
+}
+
+/// One manifest that is of version 3 now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ManifestEntry {
+    /// The file.
+    pub path: PathBuf,
+    /// The identity that it holds.
+    pub cache_id: CacheId,
+    /// How it came to be so.
+    pub status: ManifestStatus,
+}
+
+/// An update that ended before its time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoppedUpdate {
+    /// The manifest that stopped it, which is as it was.
+    pub path: PathBuf,
+    /// Why.
+    pub message: String,
+    /// Those that are done. None if any manifest was found unfit before the first was replaced.
+    pub entries: Vec<ManifestEntry>,
+}
+
+/// How an update went: one entry for each cache in the order of the dataset, unless it stopped.
+pub type ManifestUpdate = std::result::Result<Vec<ManifestEntry>, StoppedUpdate>;
+
+/// Stores the identities of `caches` in their manifests. All replacements are written and synced beside the manifests before
+/// the first takes its place; a reader finds each manifest as it was or as it will be. Repeating a call that stopped, with
+/// the same caches in the same order, completes it.
+///
+/// # Errors
+/// [`Error::Interrupted`] from `waiter`: what was replaced by then stays so. [`Error::Unusable`] in a forked child.
+pub fn upgrade_manifests(caches: &CacheSet, pool: &WorkerPool, waiter: &mut dyn Waiter) -> Result<ManifestUpdate> {
+    let caches = caches.caches();
+    let mut prepared = Vec::with_capacity(caches.len());
+    let found = map_blocks(pool, waiter, caches.len(), &|number, cancel| {
+        cancel.check()?;
+        // One unfit manifest must not keep the others from being looked at: the first in order is told.
+        Ok(caches.get(number).map(prepare))
+    })?;
+    for (cache, found) in caches.iter().zip(found.into_iter().flatten()) {
+        match found {
+            Ok(found) => prepared.push(found),
+            Err(error) => return Ok(Err(stopped(cache, &error, Vec::new()))),
+        }
+    }
+    let mut entries = Vec::with_capacity(caches.len());
+    for (cache, Prepared { path, replacement }) in caches.iter().zip(prepared) {
+        let status = match replacement {
+            None => ManifestStatus::Unchanged,
+            Some(replacement) => {
+                waiter.check()?;
+                let directory = path.parent().unwrap_or(&path);
+                if let Err(error) = replacement.replace() {
+                    return Ok(Err(stopped(cache, &error, entries)));
+                }
+                match sync_dir(directory) {
+                    Ok(()) => ManifestStatus::Updated,
+                    Err(_) => ManifestStatus::DurabilityUnknown,
+                }
+            }
+        };
+        entries.push(ManifestEntry { path, cache_id: cache.id(), status });
+    }
+    Ok(Ok(entries))
+}
+
+/// A manifest that fits.
+struct Prepared {
+    path: PathBuf,
+    /// What takes its place; `None` if it can stay.
+    replacement: Option<TemporaryFile>,
+}
+
+fn prepare(cache: &Cache) -> Result<Prepared> {
+    let path = manifest_path(cache);
+    // A link stays a link.
+    let path = fs::canonicalize(&path).map_err(|error| Error::file("open", &path, error))?;
+    let bytes = fs::read(&path).map_err(|error| Error::file("read", &path, error))?;
+    let loaded = cache.manifest();
+    let manifest = Manifest::parse(&path, &bytes)?;
+    // White space and order do not matter, and somebody else may have done the same meanwhile.
+    let same = blake3::hash(&bytes) == loaded.file
+        || (loaded.content.is_some() && manifest.content_digest(cache.id()) == loaded.content);
+    if !same || manifest.cache_id.is_some_and(|id| id != cache.id()) {
+        return Err(Error::invalid_cache(
+            &path,
+            "expected the manifest that was there when the dataset was opened, found a changed one; \
+             open the dataset again",
+        ));
+    }
+    if manifest.version == FormatVersion::V3 {
+        return Ok(Prepared { path, replacement: None });
+    }
+    let permissions = fs::metadata(&path).map_err(|error| Error::file("inspect", &path, error))?.permissions();
+    let upgraded = Manifest::upgrade(&path, &bytes, cache.id())?;
+    let mut replacement = TemporaryFile::create(&path)?;
+    replacement.file().set_permissions(permissions)?;
+    replacement.fill(&upgraded)?;
+    Ok(Prepared { path, replacement: Some(replacement) })
+}
+
+fn stopped(cache: &Cache, error: &Error, entries: Vec<ManifestEntry>) -> StoppedUpdate {
+    let path = manifest_path(cache);
+    let path = fs::canonicalize(&path).unwrap_or(path);
+    StoppedUpdate { path, message: error.to_string(), entries }
+}
+
+fn manifest_path(cache: &Cache) -> PathBuf {
+    cache.path().join(Path::new(MANIFEST_FILE))
+}
