@@ -1,6 +1,6 @@
 //! Writing any Arrow table as an IPC file, in pieces: what an export holds beside its configuration.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,6 +15,8 @@ use crate::error::{Error, Result};
 
 /// Rows that are encoded together.
 const PIECE_ROWS: usize = 1 << 18;
+/// Bytes that are written between two looks at the cancel token.
+const MOST_WRITTEN: usize = 4 << 20;
 
 /// Writes `batches`, which have `schema`, to `out`; `path` is for messages only. Text comes out as Utf8 or `LargeUtf8`, which
 /// every reader of Arrow files knows.
@@ -47,9 +49,11 @@ pub fn write_table(
         .map_err(|error| Error::InvalidValue(error.to_string()))
         .and_then(|alignment| IpcWriteOptions::try_new(alignment, false, MetadataVersion::V5).map_err(unwritable))?;
     let failed = |error: ArrowError| match error {
+        ArrowError::IoError(..) if cancel.is_cancelled() => Error::Interrupted,
         ArrowError::IoError(_, source) => Error::file("write", path, source),
         other => unwritable(other),
     };
+    let out = Stoppable { out, cancel };
     let mut writer = FileWriter::try_new_with_options(out, &portable, options).map_err(failed)?;
     for batch in &joined {
         let mut start = 0;
@@ -68,6 +72,25 @@ pub fn write_table(
         }
     }
     writer.finish().map_err(failed)
+}
+
+/// Passes on a little at a time, so that a wish to stop is seen within large columns too.
+struct Stoppable<'a, W> {
+    out: W,
+    cancel: &'a CancelToken,
+}
+
+impl<W: Write> Write for Stoppable<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.cancel.is_cancelled() {
+            return Err(io::ErrorKind::Other.into());
+        }
+        self.out.write(bytes.get(..MOST_WRITTEN).unwrap_or(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 fn unwritable(error: impl std::fmt::Display) -> Error {

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from dataset_rt.dataset import CachedDataset
 
 PREFIX = "dataset_rt-loader"
-CONFIG_FILE = "dataset.json"
-METADATA_FILE = "metadata.arrow"
 POPULATION_FILE = "population.bin"
 
 
@@ -136,23 +134,11 @@ def export(
     parts: list[tuple[int, int]],
 ) -> tuple[Path, int]:
     """Write everything that readers of these parts need; return the path of the configuration and the number of rows."""
-    table = dataset.get_metadata()
-    table.write_ipc(directory / METADATA_FILE, compression="uncompressed")
+    native = dataset._native
     population = str(directory / POPULATION_FILE)
-    rows = dataset._native.export_population(population, weighted=weighted, order_seed=order_seed, parts=parts)
-    content = {
-        "version": 2,
-        "cache_paths": [str(path) for path in dataset.cache_paths],
-        "reader_config": dataset.reader_config.model_dump(),
-        "num_workers": native_threads,
-        "epoch_len": len(dataset),
-        "row_count": table.height,
-        "metadata_file": METADATA_FILE,
-    }
-    config = directory / CONFIG_FILE
+    rows = native.export_population(population, weighted=weighted, order_seed=order_seed, parts=parts)
     # Last: where there is a configuration, everything else is whole.
-    config.write_text(json.dumps(content, indent=2, ensure_ascii=False), encoding="utf-8")
-    return config, rows
+    return native.dump_config(str(directory), num_workers=native_threads), rows
 
 
 @dataclass(frozen=True, slots=True)

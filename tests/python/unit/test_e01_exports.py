@@ -285,3 +285,11 @@ def test_e02_exports_of_several_processes_do_not_mix(tmp_path: Path, runtime: dr
     for attempt in range(50):
         (out / f".drt-{os.getpid()}-{attempt}.tmp").touch()
     assert len(drt.CachedDataset.from_config(opened(runtime, [path]).dump_config(out))) == 1
+
+
+def test_e01_path_that_is_no_unicode_is_refused(runtime: drt.DatasetRuntime, tmp_path: Path, out: Path) -> None:
+    [path] = write(runtime, tmp_path, Listed("one", [(b"x", {"number": 1})]))
+    moved = path.rename(tmp_path / os.fsdecode(b"\xff"))
+    with pytest.raises(ValueError, match="no valid Unicode and cannot be exported; rename the directory"):
+        opened(runtime, [moved]).dump_config(out)
+    assert list(out.iterdir()) == []
