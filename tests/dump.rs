@@ -1,5 +1,5 @@
 //! Exports: the same dataset comes out again, nothing is overwritten or left behind, and no damage goes unnoticed.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "support/cache_files.rs"]
 mod cache_files;

@@ -1,6 +1,6 @@
 //! Manifests of version 2 become version 3: all or none are fit, each is replaced at once, and a call that stopped is completed
 //! by the next.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "support/cache_files.rs"]
 mod cache_files;

@@ -23,6 +23,8 @@ use crate::upgrade::{ManifestStatus, StoppedUpdate};
 
 /// Path, id and status of a manifest.
 type ManifestOutcome<'py> = (Bound<'py, PyAny>, u64, &'static str);
+/// Path of the manifest that ended an update, and why.
+type Stopped<'py> = (Bound<'py, PyAny>, String);
 
 /// Caches opened together.
 #[pyclass(frozen, module = "dataset_rt._native")]
@@ -150,10 +152,7 @@ impl Dataset {
     }
 
     /// Stores the ids of the caches in their manifests; gives path, id and status of each, and where and why it stopped.
-    fn update_manifests<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<(Vec<ManifestOutcome<'py>>, Option<(Bound<'py, PyAny>, String)>)> {
+    fn update_manifests<'py>(&self, py: Python<'py>) -> PyResult<(Vec<ManifestOutcome<'py>>, Option<Stopped<'py>>)> {
         let to_path = |path: PathBuf| Ok::<_, PyErr>(path.into_pyobject(py)?.into_any());
         let (entries, stopped) = match enter(py, |waiter, _| self.core.update_manifests(waiter))? {
             Ok(entries) => (entries, None),

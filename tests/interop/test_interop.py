@@ -30,6 +30,10 @@ KINDS: dict[str, st.SearchStrategy[Any]] = {
     "plain float": st.integers(-(2**20), 2**20).map(lambda number: number / 8),
     "string": st.text(st.characters(codec="utf-8"), max_size=12),
 }
+# The interface by which tables go to and from Polars has names without NUL.
+COLUMNS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=6).filter(
+    lambda name: name not in RESERVED
+)
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\\\0"), min_size=1, max_size=8).filter(
     lambda name: name not in {".", ".."} and name.lower() != "tmp" and len(name.encode()) < 100
 )
@@ -58,7 +62,7 @@ class Caches:
 def caches(draw: st.DrawFn) -> Caches:
     kinds = draw(
         st.dictionaries(
-            st.text(st.characters(codec="utf-8"), min_size=1, max_size=6).filter(lambda name: name not in RESERVED),
+            COLUMNS,
             st.sampled_from(sorted(KINDS)),
             min_size=1,
             max_size=4,

@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import resource
+import signal
 import subprocess
 import sys
 import time
@@ -95,6 +97,20 @@ def run_python(program: str, *arguments: str, timeout: float = 60, **options: An
         timeout=timeout,
         **options,
     )
+
+
+@contextlib.contextmanager
+def files_end_at(length: int) -> Iterator[None]:
+    """No file of this process grows beyond a length meanwhile: as on a full disk, writes fail with an `OSError`."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # Python ignores the signal already, but who embeds it may not.
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (length, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, before)
 
 
 def native_threads(expected: int | None = None) -> list[str]:

@@ -2,15 +2,12 @@
 
 import json
 import os
-import resource
 import shutil
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 import pytest
-from support import Listed, native_threads, opened, run_python, write
+from support import Listed, files_end_at, native_threads, opened, run_python, write
 
 import dataset_rt as drt
 
@@ -214,40 +211,24 @@ def test_e02_directory_must_exist(runtime: drt.DatasetRuntime, paths: list[Path]
     assert [file.name for file in out.iterdir()] == ["file"]
 
 
-@pytest.fixture
-def small_files() -> Iterator[None]:
-    """Files end at 4 KiB, as on a full disk."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    # Python ignores the signal already, but who embeds it may not.
-    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    signal.signal(signal.SIGXFSZ, ignored)
-
-
-def test_e02_failed_write_leaves_nothing(
-    runtime: drt.DatasetRuntime, paths: list[Path], out: Path, request: pytest.FixtureRequest
-) -> None:
+def test_e02_failed_write_leaves_nothing(runtime: drt.DatasetRuntime, paths: list[Path], out: Path) -> None:
     dataset = opened(runtime, paths)
     dataset.update_metadata(pl.concat([dataset.get_metadata()] * 20))
-    request.getfixturevalue("small_files")
-    with pytest.raises(OSError, match="cannot write") as raised:
+    with files_end_at(4096), pytest.raises(OSError, match="cannot write") as raised:
         dataset.dump_config(out)
     assert str(raised.value.filename).startswith(str(out))
     assert list(out.iterdir()) == []
 
 
 def test_e02_failed_configuration_takes_the_table_with_it(
-    runtime: drt.DatasetRuntime, tmp_path: Path, out: Path, request: pytest.FixtureRequest
+    runtime: drt.DatasetRuntime, tmp_path: Path, out: Path
 ) -> None:
     # The table is small and the paths in the configuration are long.
     base = tmp_path / ("x" * 200) / ("y" * 200)
     base.mkdir(parents=True)
     paths = write(runtime, base, *(Listed(f"{number}", [(b"", {})]) for number in range(12)))
     dataset = opened(runtime, paths)
-    request.getfixturevalue("small_files")
-    with pytest.raises(OSError, match="cannot write"):
+    with files_end_at(4096), pytest.raises(OSError, match="cannot write"):
         dataset.dump_config(out)
     assert list(out.iterdir()) == []
 
