@@ -191,7 +191,7 @@ def memory(directory: Path, rows: int) -> dict[str, dict[str, int]]:
             constructed = time.perf_counter() - started
             taken = memory_of(loader)
             # For each worker Python pickles how to begin, and then what the worker is to do.
-            taken |= {"Pickled": max(pickled), "Beyond": taken["Pss_Anon"] - idle["Pss_Anon"]}
+            taken |= {"Pickled": sum(pickled) // common["num_workers"], "Beyond": taken["Pss_Anon"] - idle["Pss_Anon"]}
             name = f"{'shuffled' if shuffle else 'in order'}, {partition}"
             found[name] = taken
             print(
