@@ -15,7 +15,6 @@ import io
 import json
 import multiprocessing
 import multiprocessing.reduction
-import random
 import statistics
 import tempfile
 import time
@@ -160,9 +159,8 @@ def memory(directory: Path, rows: int) -> dict[str, dict[str, int]]:
     started = time.perf_counter()
     dataset = cached(runtime, directory, rows, 8)
     print(f"{rows:,} rows, written in {time.perf_counter() - started:.0f} s")
-    generator = random.Random(7)
-    weights = pl.Series("weight", [generator.uniform(0.1, 2.0) for _ in range(rows)])
-    dataset.update_metadata(dataset.get_metadata().with_columns(weights))
+    weight = pl.col("number").hash(7) % 1000 / 500 + 0.1
+    dataset.update_metadata(dataset.get_metadata().with_columns(weight=weight))
 
     pickled: list[int] = []
     dump = multiprocessing.reduction.dump
