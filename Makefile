@@ -80,9 +80,10 @@ lint: $(VENV)/.group-lint
 	@$(STEP) 'mypy' $(IN_VENV) -m mypy
 	@$(STEP) 'import contracts' env PYTHONPATH=python $(VENV)/bin/lint-imports --no-logo --no-cache
 
-bench: $(VENV)/.group-bench extension
+bench: $(VENV)/.group-bench $(VENV)/.group-torch extension
 	cargo bench --locked
 	$(IN_VENV) benches/python/read_path.py
+	$(IN_VENV) benches/python/loader.py
 
 docs: $(VENV)/.group-docs
 	@$(STEP) 'reference of the Rust crate' env RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps

@@ -1,6 +1,6 @@
 """Measures loaders against a `DataLoader` over samples that lie ready in a list, and what loading workers take in memory.
 
-    python benches/python/loader.py [--rounds N] [--workers N] [--directory DIR] [--json FILE]
+    python benches/python/loader.py [--rounds N] [--workers N] [--samples N] [--directory DIR] [--json FILE]
     python benches/python/loader.py --memory [--rows N] [--directory DIR] [--json FILE]
 
 Speed: 1 KiB samples in batches of 64, collated as lists. Every round measures every candidate once, in a rotated order;
@@ -27,7 +27,7 @@ from torch.utils.data import DataLoader, Dataset
 
 import dataset_rt as drt
 
-SAMPLES, PAYLOAD, BATCH = 20_000, 1024, 64
+PAYLOAD, BATCH = 1024, 64
 WRITER = drt.WriterConfig(show_progress=False)
 
 
@@ -88,10 +88,10 @@ def first_batch(loader: DataLoader[Any]) -> float:
     return taken
 
 
-def speed(directory: Path, rounds: int, workers: int) -> dict[str, float]:
+def speed(directory: Path, rounds: int, workers: int, samples: int) -> dict[str, float]:
     """Measure everything, print a table, return the ratios."""
     runtime = drt.DatasetRuntime(num_workers=1)
-    dataset = cached(runtime, directory, SAMPLES, PAYLOAD)
+    dataset = cached(runtime, directory, samples, PAYLOAD)
     ready = Ready(list(dataset))
     ratios: dict[str, float] = {}
     print("| workers | order | measured | floor | ours | floor / ours |\n|---|---|---|---|---|---|")
@@ -224,7 +224,8 @@ def main() -> None:
     parser.add_argument("--memory", action="store_true", help="measure memory instead of speed")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--samples", type=int, default=20_000, help="samples of the speed measurement")
+    parser.add_argument("--rows", type=int, default=10_000_000, help="rows of the memory measurement")
     parser.add_argument("--directory", type=Path, help="where caches are written")
     parser.add_argument("--json", type=Path, help="where the numbers go")
     arguments = parser.parse_args()
@@ -233,7 +234,7 @@ def main() -> None:
         if arguments.memory:
             numbers = memory(Path(directory), arguments.rows)
         else:
-            numbers = speed(Path(directory), arguments.rounds, arguments.workers)
+            numbers = speed(Path(directory), arguments.rounds, arguments.workers, arguments.samples)
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(numbers, indent=2) + "\n")
 
