@@ -207,8 +207,10 @@ fn e01_an_interrupted_update_is_completed_by_another_process() {
     for path in &paths {
         assert!(names_in(path).iter().all(|name| !name.starts_with('.')));
     }
-    // Left by one that was killed.
-    fs::write(paths[2].join(format!(".drt-{}-0.tmp", std::process::id())), "half").unwrap();
+    // Left by one of the same process number that was killed.
+    for attempt in 0..20 {
+        fs::write(paths[2].join(format!(".drt-{}-{attempt}.tmp", std::process::id())), "half").unwrap();
+    }
     let reopened = open(&paths, in_order());
     assert_eq!(told(update(&reopened), &paths), [(0, Unchanged), (1, Unchanged), (2, Updated)]);
 }

@@ -1,7 +1,7 @@
 //! Exports of a dataset: everything but its caches in two files, from which the same dataset can be opened again.
 
 use std::fs;
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,13 +12,15 @@ use crate::error::{Error, Result};
 use crate::format::dataset_config::{DATASET_CONFIG_FILE, DatasetConfig};
 use crate::format::table_read::TableFile;
 use crate::format::table_write::write_table;
-use crate::fs::{METADATA_FILE, TemporaryFile, remove_file};
+use crate::fs::{METADATA_FILE, NewFile, TemporaryFile, remove_file};
 use crate::mapped::MappedFile;
 use crate::pool::{WorkerPool, map_blocks, run_all};
 use crate::reader::{ReaderConfig, open_caches};
 
 /// Bytes that are written together.
 const WRITE_BYTES: usize = 1 << 20;
+/// Bytes that are made durable together.
+const SYNC_BYTES: usize = 16 << 20;
 
 impl Dataset {
     /// Writes the active table and what else is needed to open this dataset again into the existing directory
@@ -57,7 +59,7 @@ impl Dataset {
         run_all(&pool, waiter, 1, &|_, cancel| {
             let mut file = TemporaryFile::create(&metadata_path)?;
             let path = file.file().path().to_path_buf();
-            let mut out = BufWriter::with_capacity(WRITE_BYTES, file.file());
+            let mut out = BufWriter::with_capacity(WRITE_BYTES, Paced { file: file.file(), unsynced: 0 });
             write_table(&mut out, &path, &metadata.schema, &metadata.batches, cancel)?;
             out.flush().map_err(|error| Error::file("write", &path, error))?;
             drop(out);
@@ -125,6 +127,31 @@ impl Dataset {
         let dataset = Self::over(caches, table, reader, pool)?;
         dataset.set_epoch_len(config.epoch_len)?;
         Ok(dataset)
+    }
+}
+
+/// A file that is synced while it grows: one sync of everything at the end could not be stopped.
+struct Paced<'a> {
+    file: &'a mut NewFile,
+    unsynced: usize,
+}
+
+impl Write for Paced<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.unsynced >= SYNC_BYTES {
+            self.file.sync().map_err(|error| match error {
+                Error::File { source, .. } => source,
+                other => io::Error::other(other),
+            })?;
+            self.unsynced = 0;
+        }
+        let written = self.file.write(bytes)?;
+        self.unsynced += written;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
     }
 }
 

@@ -2,11 +2,13 @@
 
 import doctest
 import importlib
+import logging
 import os
 import pkgutil
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,16 @@ def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
+@pytest.fixture(autouse=True)
+def own_log_handlers() -> Iterator[None]:
+    """What a page adds to the log of loaders must not listen to the tests behind it."""
+    logger = logging.getLogger("dataset_rt.loader")
+    before = (list(logger.handlers), logger.level, logger.propagate)
+    yield
+    logger.handlers[:], level, logger.propagate = before
+    logger.setLevel(level)
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=name_of)
 def test_blocks_of_a_page_run_as_one_program(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -59,7 +71,7 @@ def run_program(file: Path, text: str) -> None:
 
 
 TEACHING = ["README.md", *(f"docs/{name}.md" for name in ("quickstart", "determinism", "python-api"))]
-TEACHING += [f"docs/guides/{name}.md" for name in ("pytorch", "writing")]
+TEACHING += [f"docs/guides/{name}.md" for name in ("existing-caches", "pytorch", "writing")]
 
 
 @pytest.mark.parametrize("name", TEACHING)

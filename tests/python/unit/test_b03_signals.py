@@ -94,6 +94,23 @@ def test_b03_table_updates_see_signals(
     assert len(dataset) == 1000
 
 
+def test_b03_exports_see_signals_both_ways(
+    runtime: drt.DatasetRuntime, tmp_path: Path, stop_after: Callable[[float], None]
+) -> None:
+    import polars as pl
+
+    dataset = opened(runtime, write(runtime, tmp_path, numbered("a", 1000)))
+    dataset.update_metadata(pl.concat([dataset.get_metadata()] * 4000, rechunk=True))
+    out = tmp_path / "out"
+    out.mkdir()
+    assert stopped(lambda: dataset.dump_config(out), stop_after, after=0.02) < 0.2
+    assert list(out.iterdir()) == []
+    config = dataset.dump_config(out)
+    assert stopped(lambda: drt.CachedDataset.from_config(config), stop_after, after=0.02) < 0.2
+    with drt.CachedDataset.from_config(config) as loaded:
+        assert len(loaded) == 4_000_000
+
+
 def laps_during(operation: Callable[[], Any]) -> int:
     """How often another thread could run between two looks at the clock while the operation lasted."""
     laps = 0
