@@ -188,7 +188,12 @@ fn refuse_existing(config: &Path, metadata: &Path) -> Result<()> {
 
 /// Caches that were moved are told all at once.
 fn check_caches(config: &Path, paths: &[PathBuf]) -> Result<()> {
-    let missing: Vec<&PathBuf> = paths.iter().filter(|path| !path.is_dir()).collect();
+    // What is there but cannot be looked at, opening tells better.
+    let is_missing = |path: &PathBuf| match fs::metadata(path) {
+        Ok(found) => !found.is_dir(),
+        Err(error) => matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
+    };
+    let missing: Vec<&PathBuf> = paths.iter().filter(|path| is_missing(path)).collect();
     let Some(first) = missing.first() else { return Ok(()) };
     let listed: Vec<String> = missing.iter().map(|path| format!("{:?}", path.display())).collect();
     Err(not_found(
