@@ -19,7 +19,10 @@ MATURIN := env -u CONDA_PREFIX VIRTUAL_ENV='$(CURDIR)/$(VENV)' $(IN_VENV) -m mat
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test interop lint bench docs wheel prerequisites extension extension-quick
+FUZZ_TARGETS := manifest index record metadata open
+FUZZ_SECONDS ?= 60
+
+.PHONY: help demo test interop lint bench fuzz docs wheel prerequisites extension extension-quick
 
 help:
 	@echo 'make demo    build the release extension and run examples/quickstart.py'
@@ -27,6 +30,7 @@ help:
 	@echo 'make interop tests against the published package 0.4.8; part of make test'
 	@echo 'make lint    formatting, clippy, ruff, mypy, import contracts'
 	@echo 'make bench   the benchmarks under benches/'
+	@echo 'make fuzz    damaged files against the reader, a minute for each target; needs a C++ compiler'
 	@echo 'make docs    the manual and the reference of the Rust crate, into site/ and target/doc'
 	@echo 'make wheel   a release wheel, into dist/'
 
@@ -84,6 +88,20 @@ bench: $(VENV)/.group-bench $(VENV)/.group-torch extension
 	cargo bench --locked
 	$(IN_VENV) benches/python/read_path.py
 	$(IN_VENV) benches/python/loader.py
+
+# Coverage for libFuzzer out of the stable compiler: docs/decisions/0006-fuzzing.md.
+FUZZ_FLAGS := -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+	-Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing
+
+fuzz:
+	@host=$$(rustc -vV | sed -n 's/^host: //p') && \
+	$(STEP) 'build the fuzz targets' env RUSTFLAGS='$(FUZZ_FLAGS)' cargo build --locked --release \
+		--manifest-path fuzz/Cargo.toml --target-dir target/fuzz --target $$host && \
+	bin=target/fuzz/$$host/release && $$bin/seeds target/fuzz/corpus && \
+	for target in $(FUZZ_TARGETS); do \
+		$(STEP) "fuzz: $$target" --closing 'Done .* runs' $$bin/$$target target/fuzz/corpus/$$target \
+			-max_total_time=$(FUZZ_SECONDS) -max_len=16384 -timeout=10 -rss_limit_mb=2048 -artifact_prefix=target/fuzz/$$target- || exit 1; \
+	done
 
 docs: $(VENV)/.group-docs
 	@$(STEP) 'reference of the Rust crate' env RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps

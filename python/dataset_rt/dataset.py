@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from multiprocessing.context import BaseContext
     from types import TracebackType
-    from typing import Any, Literal
+    from typing import Any, Literal, NoReturn
 
     import polars as pl
     from torch.utils.data import DataLoader
@@ -362,9 +362,19 @@ class CachedDataset:
     ) -> None:
         self.close()
 
+    def __reduce__(self) -> "NoReturn":
+        raise TypeError(
+            "a CachedDataset cannot be pickled or copied: its files and threads belong to this process; open its cache_paths "
+            "where they are needed, or let to_torch_dataloader do that in loading workers"
+        )
+
     def __repr__(self) -> str:
         if self._native.closed:
             return "CachedDataset(closed)"
         paths = self.cache_paths
         shown = [repr(str(path)) for path in paths[:3]] + ([f"... {len(paths)} in all"] if len(paths) > 3 else [])
-        return f"CachedDataset([{', '.join(shown)}], epoch_len={len(self)}, {self._reader_config!r})"
+        try:
+            epoch_len = f"epoch_len={len(self)}"
+        except RuntimeError:
+            epoch_len = "of a parent process"
+        return f"CachedDataset([{', '.join(shown)}], {epoch_len}, {self._reader_config!r})"

@@ -31,19 +31,20 @@ class FrameCache:
 
     def frame(self, native: "Dataset") -> "pl.DataFrame":
         """Return the active table as a frame of the caller's own."""
+        # First of all: a forked child may have inherited the lock locked.
+        native.check_open()
         import polars as pl
 
         with self._lock:
             # The table may be replaced between the two questions: keep only what belongs together.
-            while self._held is None or self._held[0] != native.table_version():
+            while (held := self._held) is None or held[0] != native.table_version():
                 version = native.table_version()
                 self._held = (version, pl.DataFrame(native))
-            return self._held[1].clone()
+            return held[1].clone()
 
     def clear(self) -> None:
-        """Let go of the buffers."""
-        with self._lock:
-            self._held = None
+        """Let go of the buffers. Takes no lock, see `frame`; who is in there keeps what belongs to its own version."""
+        self._held = None
 
 
 def arrow_stream(metadata: "pl.DataFrame | ArrowStream") -> ArrowStream:

@@ -19,6 +19,7 @@ from dataset_rt.records import (
 
 if TYPE_CHECKING:
     from types import TracebackType
+    from typing import NoReturn
 
     from dataset_rt.protocols import CacheSource
 
@@ -133,6 +134,11 @@ class DatasetRuntime:
         traceback: "TracebackType | None",
     ) -> None:
         self.close()
+
+    def __reduce__(self) -> "NoReturn":
+        raise TypeError(
+            "a DatasetRuntime cannot be pickled or copied: its threads belong to this process; create another one where it is needed"
+        )
 
     def __repr__(self) -> str:
         return f"DatasetRuntime(num_workers={self.num_workers}{', closed' if self._native.closed else ''})"

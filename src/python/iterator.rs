@@ -183,6 +183,9 @@ impl SampleIterator {
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> String {
+        if slf.get().stamp.is_inherited() {
+            return "SampleIterator(of a parent process)".to_owned();
+        }
         let source = slf.get().lock();
         match &source.stream {
             Some(stream) => {
