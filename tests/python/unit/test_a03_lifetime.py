@@ -4,7 +4,7 @@ import contextlib
 from pathlib import Path
 
 import pytest
-from support import native_threads, numbered, numbers, opened, write
+from support import Listed, native_threads, numbered, numbers, opened, write
 
 import dataset_rt as drt
 
@@ -104,6 +104,38 @@ def test_a03_collected_objects_need_no_close(tmp_path: Path) -> None:
     del runtime, dataset
     assert native_threads() == before
     assert mappings(tmp_path) == []
+
+
+def anonymous_kib() -> int:
+    """Memory of this process that belongs to no file."""
+    status = Path("/proc/self/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon"))
+
+
+def test_a03_ten_thousand_iterators_leave_nothing_behind(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
+    large = Listed("large", [(bytes(100_000), {"number": row}) for row in range(20)])
+    paths = write(runtime, tmp_path, numbered("small", 1000), large)
+    datasets = [
+        opened(runtime, paths[:1]),
+        opened(runtime, paths[:1], shuffle=True),
+        opened(runtime, paths, shuffle=True),
+    ]
+
+    def take(count: int) -> None:
+        for number in range(count):
+            iterator = iter(datasets[number % 3])
+            for _ in range(number % 4):
+                next(iterator)
+
+    def held() -> tuple[int, int]:
+        return len(list(Path("/proc/self/task").iterdir())), len(list(Path("/proc/self/fd").iterdir()))
+
+    take(500)
+    before, memory = held(), anonymous_kib()
+    take(10_000)
+    assert held() == before
+    # An iterator alone takes more than 100 bytes: 10,000 of them would be seen.
+    assert anonymous_kib() - memory < 1000
 
 
 def test_a03_datasets_are_not_constructed_directly() -> None:
