@@ -11,6 +11,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
+use super::calls::call_no_args;
 use super::enter::enter;
 use crate::cancel::Waiter as _;
 use crate::dataset::Metadata;
@@ -29,7 +30,7 @@ pub(super) fn export<'py>(py: Python<'py>, table: &Metadata) -> PyResult<Bound<'
 /// Everything that `table` exports.
 pub(super) fn import(table: &Bound<'_, PyAny>) -> PyResult<Metadata> {
     let py = table.py();
-    let capsule = table.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
+    let capsule = call_no_args(&table.getattr("__arrow_c_stream__")?)?.cast_into::<PyCapsule>()?;
     let raw = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
     // SAFETY: a capsule of this name holds an initialised stream, which belongs to whoever moves it out; what is left
     // behind counts as released.

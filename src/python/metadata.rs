@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyMapping, PyString};
 
+use super::calls;
 use super::scalar::{INT_TOO_LARGE, LONE_SURROGATE, Numpy, Scalar};
 use crate::error::{Error, Result};
 use crate::format::schema::Schema;
@@ -26,7 +27,7 @@ impl<'py> Row<'py> {
             let found = metadata.get_type().fully_qualified_name()?;
             return Ok(Err(format!("metadata must be a mapping with str keys, found {found}")));
         };
-        let items = mapping.items()?;
+        let items = calls::items(mapping)?;
         let mut cells = Vec::with_capacity(items.len());
         for item in items {
             let (key, value): (Bound<'py, PyAny>, Bound<'py, PyAny>) = item.extract()?;

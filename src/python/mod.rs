@@ -3,6 +3,7 @@
 mod arguments;
 mod arrow;
 mod buffer;
+mod calls;
 mod config;
 mod dataset;
 mod enter;

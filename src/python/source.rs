@@ -5,6 +5,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyString, PyTuple};
 
+use super::calls;
 use super::enter::Parked;
 use super::metadata::{Row, Template};
 use super::payload::Payload;
@@ -112,7 +113,7 @@ impl Source for PySource<'_, '_> {
     }
 
     fn start(&mut self) -> Result<()> {
-        match self.object.try_iter() {
+        match calls::iter(&self.object) {
             Ok(iterator) => {
                 self.iterator = Some(iterator);
                 Ok(())
@@ -126,7 +127,7 @@ impl Source for PySource<'_, '_> {
 
     fn pull(&mut self, rows: &mut Rows) -> Result<bool> {
         let started = rows.stage_started();
-        let next = self.iterator.as_mut().and_then(Iterator::next);
+        let next = self.iterator.as_ref().and_then(calls::next);
         rows.stage_ended(Stage::SourceNext, started, 0);
         match next {
             None => Ok(false),

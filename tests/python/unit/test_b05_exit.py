@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support import run_python
 
 
 @pytest.mark.parametrize("number", range(12))
@@ -18,3 +19,34 @@ def test_b05_programs_end_silently_whatever_is_under_way(tmp_path: Path, number:
         timeout=60,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+BUSY_SOURCE = """
+import sys, threading
+import dataset_rt as drt
+from support import QUIET, Listed
+
+class Busy(dict):
+    def items(self):
+        working.set()
+        return super().items() if sum(range(2000)) else None
+
+def rows():
+    while True:
+        if sys.argv[2] == "iterator":
+            working.set()
+        yield bytes(sum(range(2000)) % 7), (dict if sys.argv[2] == "iterator" else Busy)(number=1)
+
+working = threading.Event()
+call = (Listed("endless", rows()), sys.argv[1])
+write = drt.DatasetRuntime(num_workers=1).write_cache
+threading.Thread(target=write, args=call, kwargs={"writer_config": QUIET}, daemon=True).start()
+working.wait()
+"""
+
+
+@pytest.mark.parametrize("where", ["iterator", "mapping"])
+def test_b05_daemon_threads_may_be_in_python_code_of_a_source(tmp_path: Path, where: str) -> None:
+    for number in range(3):
+        done = run_python(BUSY_SOURCE, str(tmp_path / str(number)), where)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
