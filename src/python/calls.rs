@@ -72,6 +72,6 @@ pub(super) fn call_no_args<'py>(callable: &Bound<'py, PyAny>) -> PyResult<Bound<
 }
 
 /// Only the end of an iteration is null without an exception.
-fn required<'py>(result: Option<PyResult<Bound<'py, PyAny>>>) -> PyResult<Bound<'py, PyAny>> {
+fn required(result: Option<PyResult<Bound<'_, PyAny>>>) -> PyResult<Bound<'_, PyAny>> {
     result.unwrap_or_else(|| Err(PyStopIteration::new_err(())))
 }

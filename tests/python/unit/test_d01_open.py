@@ -3,12 +3,14 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support import Listed, numbered, numbers, opened, write
+from support import Listed, numbered, numbers, opened, run_python, write
 
 import dataset_rt as drt
 
@@ -40,6 +42,40 @@ def test_d01_cost_of_opening_does_not_grow_with_rows(runtime: drt.DatasetRuntime
             best = min(best, time.perf_counter() - started)
         seconds.append(best)
     assert seconds[1] < 5 * seconds[0] + 0.005
+
+
+USE_ALL = """
+import sys
+import dataset_rt as drt
+
+config = drt.ReaderConfig(seed=1, validate_cache=True)
+with drt.DatasetRuntime(num_workers=2) as runtime, runtime.cached_dataset([sys.argv[1]], reader_config=config) as dataset:
+    dataset.update_metadata(dataset.get_metadata().head(7))
+    print(sum(1 for _ in dataset))
+"""
+
+
+def test_d01_a_cache_that_cannot_be_written_opens_and_stays_as_it_is(
+    runtime: drt.DatasetRuntime, tmp_path: Path
+) -> None:
+    def state() -> list[tuple[str, int, int]]:
+        files = sorted(tmp_path.rglob("*"))
+        return [(str(file), file.lstat().st_mtime_ns, file.lstat().st_ctime_ns) for file in files]
+
+    [path] = write(runtime, tmp_path, numbered("a", 300, size=1000))
+    before = state()
+    assert run_python(USE_ALL, str(path)).stdout == "7\n"
+    assert state() == before
+
+    # A mount that is read-only for everybody, root included.
+    mount = f"mount --bind {tmp_path} {tmp_path} && mount -o remount,bind,ro {tmp_path}"
+    shell = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
+    if shutil.which("unshare") is None or subprocess.run([*shell, mount], capture_output=True).returncode != 0:
+        pytest.skip("this system does not let tests mount")
+    command = f"{mount} && ! touch {tmp_path}/x 2>/dev/null && exec {sys.executable} -c '{USE_ALL}' {path}"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
+    done = subprocess.run([*shell, command], env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "7\n", "")
 
 
 @pytest.mark.parametrize("change", [-1, 1])
@@ -144,6 +180,26 @@ def test_d03_validation_names_the_damaged_file(runtime: drt.DatasetRuntime, tmp_
     damage(path / file, offset, ord("5") if file == "manifest.json" else None)
     with pytest.raises(ValueError, match=Path(file).name):
         opened(runtime, [path], validate_cache=True)
+
+
+def test_d03_validation_takes_little_memory(tmp_path: Path) -> None:
+    rows = [(bytes([row]) * (40 << 20), {"row": row}) for row in range(3)]
+    with drt.DatasetRuntime(num_workers=4) as runtime:
+        [path] = write(runtime, tmp_path, Listed("a", rows))
+    program = """
+import pathlib, sys
+import dataset_rt as drt
+
+def peak_kib():
+    return next(int(line.split()[1]) for line in pathlib.Path("/proc/self/status").open() if line.startswith("VmHWM"))
+
+runtime = drt.DatasetRuntime(num_workers=4)
+before = peak_kib()
+runtime.cached_dataset([sys.argv[1]], reader_config=drt.ReaderConfig(seed=1, validate_cache=True))
+print(peak_kib() - before)
+"""
+    # A quarter of a megabyte for each thread, and what the library takes anyway.
+    assert int(run_python(program, str(path)).stdout) < 16 << 10
 
 
 def test_d03_validation_names_the_damaged_sample(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
