@@ -41,3 +41,70 @@ pub fn advise_huge_pages<T>(memory: &mut [T]) {
     #[cfg(not(target_os = "linux"))]
     let _ = memory;
 }
+
+/// Whether all pages of a mapped file that `bytes` touch are in memory. True where nobody can tell.
+#[must_use]
+pub fn is_in_memory(bytes: &[u8]) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        let page_bytes = page_bytes();
+        let (mut start, mut len) = pages_of(bytes);
+        // As many pages as one call is asked about.
+        let mut pages = [0_u8; 64];
+        while len > 0 {
+            let part = len.min(pages.len() * page_bytes);
+            // SAFETY: the range is mapped, because its pages hold `bytes`, and there is a place for each of its pages.
+            let status = unsafe { libc::mincore(start.cast_mut().cast(), part, pages.as_mut_ptr()) };
+            let looked_at = pages.get(..part.div_ceil(page_bytes)).unwrap_or_default();
+            if status == 0 && looked_at.iter().any(|page| page & 1 == 0) {
+                return false;
+            }
+            start = start.wrapping_add(part);
+            len -= part;
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = bytes;
+    true
+}
+
+/// Asks the kernel to read the pages of a mapped file that `bytes` touch, and does not wait for them.
+pub fn ask_for(bytes: &[u8]) {
+    #[cfg(target_os = "linux")]
+    {
+        let (start, len) = pages_of(bytes);
+        // SAFETY: the range is mapped, because its pages hold `bytes`; the advice changes nothing but when it is read.
+        unsafe { libc::madvise(start.cast_mut().cast(), len, libc::MADV_WILLNEED) };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = bytes;
+}
+
+/// How often this thread has waited for the disk to give a page of a mapped file. Constant where nobody can tell.
+#[must_use]
+pub fn waits_for_disk() -> i64 {
+    #[cfg(target_os = "linux")]
+    {
+        // SAFETY: all zeros is a value of this structure of numbers, which the call fills.
+        unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+            usage.ru_majflt
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    0
+}
+
+/// The pages that `bytes` touch, from the start of the first one to the end of `bytes`.
+#[cfg(target_os = "linux")]
+fn pages_of(bytes: &[u8]) -> (*const u8, usize) {
+    let before = bytes.as_ptr().addr() % page_bytes();
+    (bytes.as_ptr().wrapping_sub(before), bytes.len() + before)
+}
+
+#[cfg(target_os = "linux")]
+fn page_bytes() -> usize {
+    // SAFETY: the call only returns a number.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+}

@@ -1,5 +1,6 @@
 //! Datasets: caches, an active table, a cursor. Every mutation replaces an immutable snapshot.
 
+mod ahead;
 mod dump;
 mod metadata;
 mod policy;

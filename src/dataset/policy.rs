@@ -36,14 +36,28 @@ pub(super) struct Cut {
     pub(super) on_pool: bool,
 }
 
-/// Cuts the next chunk from `planned`. What the pool reads has at most `pool_limit` samples.
-pub(super) fn cut(planned: &[PlannedSample], pool_limit: usize) -> Cut {
+/// Bytes of records that the kernel is asked to read ahead of what is planned.
+const AHEAD_BYTES: u64 = 32 << 20;
+
+/// Most records that it is asked for.
+const AHEAD_RECORDS: u64 = 512;
+
+/// Records to ask the kernel for ahead of what is planned, which have about so many bytes each.
+pub(super) fn records_ahead(mean_bytes: u64) -> u64 {
+    (AHEAD_BYTES / mean_bytes.max(1)).clamp(1, AHEAD_RECORDS)
+}
+
+/// Cuts the next chunk from `planned`. What the pool reads has at most `pool_limit` samples. While reads may wait for the
+/// disk, which is `cold`, the pool does all of them.
+pub(super) fn cut(planned: &[PlannedSample], pool_limit: usize, cold: bool) -> Cut {
     let whole = take(planned, planned.len(), usize::MAX);
     let mean = whole.bytes / whole.samples.max(1);
     let compressed = planned
         .iter()
         .any(|sample| sample.found.as_ref().is_ok_and(|found| found.stored.algo != CompressionAlgo::None));
-    let on_pool = if compressed {
+    let on_pool = if cold {
+        true
+    } else if compressed {
         mean >= POOL_COMPRESSED_MEAN_BYTES
     } else {
         mean >= POOL_MEAN_BYTES && whole.bytes > POOL_TOTAL_BYTES

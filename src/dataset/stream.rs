@@ -5,11 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cancel::Waiter;
+use crate::dataset::ahead::Ahead;
 use crate::dataset::policy::{self, FIRST_PLAN, LARGEST_PLAN, WINDOW_BYTES};
 use crate::dataset::table::ActiveTable;
 use crate::error::Result;
 use crate::pool::WorkerPool;
+use crate::prefetch::waits_for_disk;
 use crate::reader::{CacheSet, Fetched, PayloadBuffer, PendingFetch, PlannedSample, fetch_all, plan};
+
+/// Of so many chunks one is watched for waits.
+const WATCHED: u32 = 4;
 
 /// The samples of one window, as of the moment it was reserved.
 ///
@@ -32,6 +37,9 @@ pub struct SampleStream<B: PayloadBuffer> {
     queued: Size,
     /// Where draws are written to; kept for its memory.
     rows: Vec<u64>,
+    ahead: Ahead,
+    /// Chunks that were asked for: not each of them is watched.
+    chunks: u32,
 }
 
 /// A stretch of the draw stream.
@@ -52,6 +60,8 @@ struct Limits {
     largest_plan: u64,
     /// Samples of one chunk on the pool: few enough to keep all its threads busy.
     pool_chunk: usize,
+    /// Records that the kernel is asked for ahead of what is planned, while they may be on disk.
+    ahead: u64,
 }
 
 /// One chunk in the queue.
@@ -85,6 +95,7 @@ impl<B: PayloadBuffer> SampleStream<B> {
             next_plan: FIRST_PLAN.min(largest_plan),
             largest_plan,
             pool_chunk: usize::try_from(pool_chunk).unwrap_or(usize::MAX),
+            ahead: policy::records_ahead(set.mean_record_bytes()),
         };
         Self {
             set,
@@ -98,6 +109,8 @@ impl<B: PayloadBuffer> SampleStream<B> {
             queue: VecDeque::new(),
             queued: Size::default(),
             rows: Vec::new(),
+            ahead: Ahead::default(),
+            chunks: 0,
         }
     }
 
@@ -128,7 +141,14 @@ impl<B: PayloadBuffer> SampleStream<B> {
     pub fn next_chunk(&mut self, waiter: &mut dyn Waiter) -> Result<Option<Vec<Fetched<B>>>> {
         self.pool.check()?;
         waiter.check()?;
-        self.prepare();
+        let waits = self.is_watched().then(waits_for_disk);
+        self.prepare()?;
+        while self.queue.is_empty()
+            && let Some(planning) = self.ahead.pending()
+        {
+            waiter.wait(&mut |timeout| planning.wait(timeout))?;
+            self.prepare()?;
+        }
         if let Some(Prepared::OnPool(front, _)) = self.queue.front()
             && !front.is_done()
         {
@@ -144,21 +164,32 @@ impl<B: PayloadBuffer> SampleStream<B> {
             Prepared::Here(planned, _) => fetch_all(&self.set, planned),
             Prepared::OnPool(pending, _) => {
                 // The threads go on while the consumer is busy with this chunk.
-                self.prepare();
+                // What fails here fails again, before anything else is taken.
+                let _ = self.prepare();
                 pending.take(&self.set)
             }
         };
+        if waits.is_some_and(|before| before != waits_for_disk()) {
+            self.set.temperature().waited();
+        }
         Ok(Some(fetched))
     }
 
-    /// Puts chunks into the queue until it is full.
-    fn prepare(&mut self) {
+    /// Whether to find out if this thread has to wait for the disk; that costs two system calls.
+    fn is_watched(&mut self) -> bool {
+        self.chunks = self.chunks.wrapping_add(1);
+        self.chunks % WATCHED == 1
+    }
+
+    /// Puts chunks into the queue until it is full, or until the pool has to plan more of them.
+    fn prepare(&mut self) -> Result<()> {
         // What the consumer reads itself is not read early, and so nothing behind it is prepared either.
         while !matches!(self.queue.back(), Some(Prepared::Here(..))) {
             if self.plan.as_slice().is_empty() {
-                self.plan_more();
+                self.plan_more()?;
             }
-            let cut = policy::cut(self.plan.as_slice(), self.limits.pool_chunk);
+            let cold = self.set.temperature().is_cold();
+            let cut = policy::cut(self.plan.as_slice(), self.limits.pool_chunk, cold);
             let size = Size { samples: cut.samples as u64, bytes: cut.bytes };
             let queued = Size {
                 samples: self.queued.samples + size.samples,
@@ -166,7 +197,7 @@ impl<B: PayloadBuffer> SampleStream<B> {
             };
             let fits = queued.samples <= self.limits.queue && queued.bytes <= WINDOW_BYTES;
             if cut.samples == 0 || !(fits || self.queue.is_empty()) {
-                return;
+                return Ok(());
             }
             self.queued = queued;
             let planned = self.plan.by_ref().take(cut.samples);
@@ -176,17 +207,47 @@ impl<B: PayloadBuffer> SampleStream<B> {
                 Prepared::Here(planned.collect(), size)
             });
         }
+        Ok(())
     }
 
-    /// Finds the records of the next draws.
-    fn plan_more(&mut self) {
-        let count = self.limits.next_plan.min(self.window.len - self.planned);
+    /// Finds the records of the next draws, or has the pool look for them.
+    fn plan_more(&mut self) -> Result<()> {
+        let cold = self.set.temperature().is_cold();
+        if !cold && self.ahead.is_empty() {
+            self.draw(u64::MAX);
+            self.plan = plan(&self.set, &self.rows).into_iter();
+            return Ok(());
+        }
+        let planned = self.ahead.take_plan()?.unwrap_or_default();
+        if self.ahead.is_empty() {
+            self.announce_more();
+        }
+        // Before anything else is asked for: somebody waits for these.
+        self.ahead.begin_to_plan(&self.set, &self.pool)?;
+        while cold && self.ahead.announced() < self.limits.ahead && self.planned < self.window.len {
+            self.announce_more();
+        }
+        self.plan = planned.into_iter();
+        Ok(())
+    }
+
+    /// Has the kernel asked for the records of the next draws.
+    fn announce_more(&mut self) {
+        // In several parts, so that some are on their way while others are read.
+        self.draw((self.limits.ahead / 4).max(1));
+        if !self.rows.is_empty() {
+            self.ahead.announce(&self.set, &self.pool, self.rows.clone());
+        }
+    }
+
+    /// Takes the next draws, at most so many.
+    fn draw(&mut self, most: u64) {
+        let count = self.limits.next_plan.min(most).min(self.window.len - self.planned);
         self.limits.next_plan = (self.limits.next_plan * 2).min(self.limits.largest_plan);
         self.rows.clear();
         self.rows.resize(usize::try_from(count).unwrap_or(usize::MAX), 0);
         self.table.physical_rows(self.window.start + u128::from(self.planned), &mut self.rows);
         self.planned += count;
-        self.plan = plan(&self.set, &self.rows).into_iter();
     }
 }
 

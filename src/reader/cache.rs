@@ -223,6 +223,12 @@ impl Cache {
         self.shards.get(shard).map(|part| (part.byte_len, part.algo))
     }
 
+    /// Length of all shards together.
+    #[must_use]
+    pub fn shard_bytes(&self) -> u64 {
+        self.shards.iter().map(|part| part.byte_len).fold(0, u64::saturating_add)
+    }
+
     /// Where a record lies, and how its payload is stored; `None` unless it lies within its shard.
     #[must_use]
     #[inline]

@@ -11,6 +11,7 @@ use crate::format::schema::Schema;
 use crate::ids::{CacheId, SampleId};
 use crate::reader::cache::{Cache, unknown_sample};
 use crate::reader::shards::{MAPPED_AT_OPEN, ShardFile, ShardMaps};
+use crate::reader::temperature::Temperature;
 
 /// The caches of a dataset, in the order they were given. Immutable, and shared by everything that reads from them.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub struct CacheSet {
     positions: HashMap<CacheId, usize>,
     schema: Schema,
     shards: ShardMaps,
+    temperature: Temperature,
+    mean_record_bytes: u64,
 }
 
 /// A row: which cache, and which sample of it.
@@ -80,7 +83,17 @@ impl CacheSet {
         if rows == 0 {
             return Err(Error::invalid_cache(first.path(), "expected at least one sample, found none"));
         }
-        Ok(Self { caches, row_starts, shard_starts, positions, schema, shards: ShardMaps::new(shards) })
+        let bytes = caches.iter().map(Cache::shard_bytes).fold(0, u64::saturating_add);
+        Ok(Self {
+            caches,
+            row_starts,
+            shard_starts,
+            positions,
+            schema,
+            shards: ShardMaps::new(shards),
+            temperature: Temperature::unknown(),
+            mean_record_bytes: bytes / rows,
+        })
     }
 
     /// The caches, in the order they were given.
@@ -117,6 +130,19 @@ impl CacheSet {
     #[must_use]
     pub fn row_count(&self) -> u64 {
         self.row_starts.last().copied().unwrap_or(0)
+    }
+
+    /// Bytes of a record, about.
+    #[must_use]
+    pub fn mean_record_bytes(&self) -> u64 {
+        self.mean_record_bytes
+    }
+
+    /// Whether reads are likely to wait for the disk.
+    #[must_use]
+    #[inline]
+    pub fn temperature(&self) -> &Temperature {
+        &self.temperature
     }
 
     /// First row of a cache among all rows.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::format::compression::CompressionAlgo;
 use crate::pool::{Task, WorkerPool};
+use crate::prefetch::waits_for_disk;
 use crate::reader::buffer::PayloadBuffer;
 use crate::reader::cache_set::{CacheSet, Place};
 use crate::reader::plan::{FoundPayload, PlannedSample, plan_one};
@@ -200,11 +201,15 @@ impl<B> Drop for PendingFetch<B> {
 /// Fills the buffers; returns which samples failed, in order.
 fn copy_all(set: &CacheSet, copies: &[Copy]) -> Vec<(usize, Error)> {
     let mut failures = Vec::new();
+    let before = waits_for_disk();
     for Copy { place, found, target, sample } in copies {
         // SAFETY: `target` has `found.len` bytes, which are this task's until it ends, see `Copy`.
         if let Err(error) = unsafe { fill(set, *place, found, *target) } {
             failures.push((*sample, *error));
         }
+    }
+    if waits_for_disk() != before {
+        set.temperature().waited();
     }
     failures
 }

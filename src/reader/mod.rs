@@ -1,5 +1,6 @@
 //! Reading caches: opening them, locating records, copying payloads into buffers of the caller's choice.
 
+mod ahead;
 mod buffer;
 mod cache;
 mod cache_set;
@@ -9,8 +10,10 @@ mod open;
 mod plan;
 mod record;
 mod shards;
+mod temperature;
 mod verify;
 
+pub use ahead::{announce, plan_cold};
 pub use buffer::PayloadBuffer;
 pub use cache::{Cache, ManifestStamp, OpenedCache};
 pub use cache_set::{CacheSet, Place};
@@ -18,4 +21,5 @@ pub use config::ReaderConfig;
 pub use fetch::{Fetched, PendingFetch, fetch_all, fetch_one};
 pub use open::open_caches;
 pub use plan::{PlannedSample, plan};
+pub use temperature::Temperature;
 pub use verify::verify;

@@ -103,9 +103,7 @@ impl<'a> RecordChecks<'a> {
                 ),
             ));
         }
-        let shards = (0..cache.shard_count()).filter_map(|shard| cache.shard(shard));
-        let bytes = shards.fold(0_u64, |sum, (byte_len, _)| sum.saturating_add(byte_len));
-        let blocks = usize::try_from(bytes / BLOCK_BYTES).unwrap_or(usize::MAX).clamp(1, rows.max(1));
+        let blocks = usize::try_from(cache.shard_bytes() / BLOCK_BYTES).unwrap_or(usize::MAX).clamp(1, rows.max(1));
         Ok(Self { cache, sums, rows_per_block: rows.div_ceil(blocks).max(1) })
     }
 
