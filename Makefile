@@ -89,7 +89,7 @@ bench: $(VENV)/.group-bench $(VENV)/.group-torch extension
 	$(IN_VENV) benches/python/read_path.py
 	$(IN_VENV) benches/python/loader.py
 
-# Coverage for libFuzzer out of the stable compiler: docs/decisions/0006-fuzzing.md.
+# Coverage for libFuzzer out of the stable compiler: docs/decisions/0009-fuzzing.md.
 FUZZ_FLAGS := -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
 	-Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing
 

@@ -8,7 +8,7 @@ use crate::cancel::Waiter;
 use crate::dataset::ahead::Ahead;
 use crate::dataset::policy::{self, FIRST_PLAN, LARGEST_PLAN, WINDOW_BYTES};
 use crate::dataset::table::ActiveTable;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::pool::WorkerPool;
 use crate::prefetch::waits_for_disk;
 use crate::reader::{CacheSet, Fetched, PayloadBuffer, PendingFetch, PlannedSample, fetch_all, plan};
@@ -40,6 +40,8 @@ pub struct SampleStream<B: PayloadBuffer> {
     ahead: Ahead,
     /// Chunks that were asked for: not each of them is watched.
     chunks: u32,
+    /// What went wrong behind the chunk that was given out last.
+    trouble: Option<Error>,
 }
 
 /// A stretch of the draw stream.
@@ -111,6 +113,7 @@ impl<B: PayloadBuffer> SampleStream<B> {
             rows: Vec::new(),
             ahead: Ahead::default(),
             chunks: 0,
+            trouble: None,
         }
     }
 
@@ -141,6 +144,9 @@ impl<B: PayloadBuffer> SampleStream<B> {
     pub fn next_chunk(&mut self, waiter: &mut dyn Waiter) -> Result<Option<Vec<Fetched<B>>>> {
         self.pool.check()?;
         waiter.check()?;
+        if let Some(error) = self.trouble.take() {
+            return Err(error);
+        }
         let waits = self.is_watched().then(waits_for_disk);
         self.prepare()?;
         while self.queue.is_empty()
@@ -164,8 +170,7 @@ impl<B: PayloadBuffer> SampleStream<B> {
             Prepared::Here(planned, _) => fetch_all(&self.set, planned),
             Prepared::OnPool(pending, _) => {
                 // The threads go on while the consumer is busy with this chunk.
-                // What fails here fails again, before anything else is taken.
-                let _ = self.prepare();
+                self.trouble = self.prepare().err();
                 pending.take(&self.set)
             }
         };
