@@ -114,6 +114,8 @@ class CachedDataset:
             ValueError: A required column is missing or of another type, an id is unknown, or a weight is not positive
                 and finite.
         """
+        # First of all: in a forked child not even the frame may be looked at, its library may have been at work.
+        self._native.check_open()
         self._native.update_metadata(arrow_stream(metadata))
         self._frames.clear()
 

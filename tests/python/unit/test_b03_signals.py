@@ -87,9 +87,11 @@ def test_b03_table_updates_see_signals(
 ) -> None:
     import polars as pl
 
-    dataset = opened(runtime, write(runtime, tmp_path, numbered("a", 1000)))
+    # Weights that differ, and draws by them: some tenths of a second.
+    dataset = opened(runtime, write(runtime, tmp_path, numbered("a", 1000)), shuffle=True)
     # In one piece: what polars does before it hands a table over is not ours to interrupt.
     table = pl.concat([dataset.get_metadata()] * 10_000, rechunk=True)
+    table = table.with_columns(weight=pl.int_range(1, len(table) + 1))
     assert stopped(lambda: dataset.update_metadata(table), stop_after, after=0.02) < 0.2
     assert len(dataset) == 1000
 
