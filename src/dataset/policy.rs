@@ -1,7 +1,7 @@
 //! How many planned samples make one chunk, and who reads them: measured, see docs/performance.md.
 
 use crate::format::compression::CompressionAlgo;
-use crate::reader::PlannedSample;
+use crate::reader::{PlannedSample, SMALL_MEAN_BYTES};
 
 /// Draws of an iterator that are planned first, so that the first sample comes soon; later plans double.
 pub(super) const FIRST_PLAN: u64 = 16;
@@ -17,7 +17,7 @@ const CHUNK_BYTES: usize = 1 << 20;
 pub(super) const WINDOW_BYTES: usize = 8 << 20;
 
 /// Verbatim payloads below this mean size are copied by the consumer: handing them over would cost more.
-const POOL_MEAN_BYTES: usize = 16 << 10;
+const POOL_MEAN_BYTES: usize = SMALL_MEAN_BYTES;
 
 /// Verbatim payloads that sum up to no more than this are copied by the consumer, whatever their size.
 const POOL_TOTAL_BYTES: usize = 256 << 10;
@@ -48,19 +48,17 @@ pub(super) fn records_ahead(mean_bytes: u64) -> u64 {
 }
 
 /// Cuts the next chunk from `planned`. What the pool reads has at most `pool_limit` samples. While reads may wait for the
-/// disk, which is `cold`, the pool does all of them.
+/// disk, which is `cold`, it reads all but the small ones, which were looked at when they were planned.
 pub(super) fn cut(planned: &[PlannedSample], pool_limit: usize, cold: bool) -> Cut {
     let whole = take(planned, planned.len(), usize::MAX);
     let mean = whole.bytes / whole.samples.max(1);
     let compressed = planned
         .iter()
         .any(|sample| sample.found.as_ref().is_ok_and(|found| found.stored.algo != CompressionAlgo::None));
-    let on_pool = if cold {
-        true
-    } else if compressed {
+    let on_pool = if compressed {
         mean >= POOL_COMPRESSED_MEAN_BYTES
     } else {
-        mean >= POOL_MEAN_BYTES && whole.bytes > POOL_TOTAL_BYTES
+        mean >= POOL_MEAN_BYTES && (cold || whole.bytes > POOL_TOTAL_BYTES)
     };
     if !on_pool {
         return take(planned, planned.len(), CHUNK_BYTES);

@@ -7,9 +7,15 @@ use crate::prefetch::{ask_for, is_in_memory};
 use crate::reader::cache_set::{CacheSet, RecordPlace};
 use crate::reader::plan::{PlannedSample, plan};
 
-/// Bytes that are asked for at once: the kernel quietly leaves out what goes beyond the read-ahead of the device, of which
-/// this is the usual one.
-const PIECE: usize = 128 << 10;
+/// Bytes that are asked for at once. The kernel quietly leaves out what goes beyond the read-ahead of the device or its
+/// largest request, whichever is more; this is less than the usual one.
+const PIECE: usize = 512 << 10;
+
+/// Payloads below this mean size are copied by whoever asked for them, who must not wait for the disk.
+pub const SMALL_MEAN_BYTES: usize = 16 << 10;
+
+/// No page is smaller.
+const PAGE: usize = 4096;
 
 /// Asks the kernel to read the records of `rows` that are not in memory, without waiting for them.
 pub fn announce(set: &CacheSet, rows: &[u64]) {
@@ -47,20 +53,35 @@ pub fn announce(set: &CacheSet, rows: &[u64]) {
     temperature.looked(missing);
 }
 
-/// [`plan`], and a look at everything that whoever makes samples of the rows will look at.
+/// [`plan`], and a look at everything that whoever makes samples of the rows will look at, except for large payloads: those are
+/// copied by the pool.
 #[must_use]
 pub fn plan_cold(set: &CacheSet, rows: &[u64]) -> Vec<PlannedSample> {
     let planned = plan(set, rows);
+    let bytes: usize = planned.iter().filter_map(|sample| sample.found.as_ref().ok()).map(|found| found.len).sum();
+    let small = bytes / planned.len().max(1) < SMALL_MEAN_BYTES;
     let columns = set.schema().fields().len();
-    for sample in &planned {
-        let cache = set.caches().get(sample.place.cache);
-        let Some(values) = cache.and_then(|cache| cache.metadata().row(sample.place.row)) else { continue };
-        for column in 0..columns {
-            if let Some(RawValue::Text(text)) = black_box(values.value(column)) {
-                black_box(text.first());
-                black_box(text.last());
+    for PlannedSample { place, found } in &planned {
+        let cache = set.caches().get(place.cache);
+        if let Some(values) = cache.and_then(|cache| cache.metadata().row(place.row)) {
+            for column in 0..columns {
+                if let Some(RawValue::Text(text)) = black_box(values.value(column)) {
+                    touch(text);
+                }
             }
+        }
+        if small && let Ok(found) = found {
+            // What cannot be mapped fails when it is copied.
+            let _ = set.with_shard(place.cache, found.stored.shard, |shard| {
+                touch(shard.get(found.stored.start..found.stored.end).unwrap_or_default());
+            });
         }
     }
     planned
+}
+
+/// Reads a byte of every page.
+fn touch(bytes: &[u8]) {
+    black_box(bytes.iter().step_by(PAGE).fold(0, |all, byte| all | byte));
+    black_box(bytes.last());
 }

@@ -13,7 +13,7 @@ mod shards;
 mod temperature;
 mod verify;
 
-pub use ahead::{announce, plan_cold};
+pub use ahead::{SMALL_MEAN_BYTES, announce, plan_cold};
 pub use buffer::PayloadBuffer;
 pub use cache::{Cache, ManifestStamp, OpenedCache};
 pub use cache_set::{CacheSet, Place};
