@@ -81,6 +81,48 @@ fn fail_once(
 }
 
 #[test]
+fn c09_what_a_power_cut_may_reorder_is_synced_in_between() {
+    let parent = temp_dir();
+    let base = parent.path().join("new").join("base");
+    let armed = arm(parent.path(), &[]);
+    let outcomes = write(&Runtime::new(1).unwrap(), &base);
+    assert!(outcomes.iter().all(|outcome| outcome.result.is_ok()), "{outcomes:?}");
+    let seen = armed.seen();
+    let all = |operation: Operation, path: &Path| -> Vec<usize> {
+        (0..seen.len()).filter(|at| seen[*at].0 == operation && seen[*at].1 == path).collect()
+    };
+    let last = |operation, path: &Path| *all(operation, path).last().unwrap();
+    let is_synced_between = |directory: &Path, from: usize, to: usize| {
+        let synced = all(Operation::SyncDir, directory);
+        assert!(synced.iter().any(|at| (from..to).contains(at)), "{} in {seen:?}", directory.display());
+    };
+    for name in ["a", "b"] {
+        let published = last(Operation::Rename, &base.join(name));
+        // One thread publishes without doing anything else in between.
+        let (operation, staging) = &seen[published - 1];
+        assert_eq!(*operation, Operation::SyncDir);
+        let manifest = &staging.join("manifest.json");
+        for (at, (operation, path)) in seen.iter().enumerate().filter(|(_, (_, path))| path.starts_with(staging)) {
+            match operation {
+                Operation::CreateFile => {
+                    let synced = last(Operation::Sync, path);
+                    assert!(synced > last(Operation::Write, path), "{}", path.display());
+                    assert!(path == manifest || synced < all(Operation::CreateFile, manifest)[0], "{}", path.display());
+                    is_synced_between(path.parent().unwrap(), synced, published);
+                }
+                Operation::CreateDir if path != staging => is_synced_between(staging, at, published),
+                _ => {}
+            }
+        }
+        is_synced_between(&base, published, seen.len());
+    }
+    for made in [&base, base.parent().unwrap()] {
+        let created = last(Operation::CreateDir, made);
+        is_synced_between(made.parent().unwrap(), created, last(Operation::Rename, &base.join("a")));
+    }
+}
+
+#[test]
 fn c10_every_operation_that_fails_is_the_error_of_its_source() {
     for workers in [1, 2] {
         let runtime = Runtime::new(workers).unwrap();

@@ -151,6 +151,7 @@ def test_c09_call_succeeds_after_parent_and_children_were_killed(tmp_path: Path)
             output, errors = running.communicate(timeout=60)
             assert (running.returncode, errors) == (0, "")
             assert output.count("already exists") == (len(finished) if base == killed else 0)
+    assert list((killed / "tmp").iterdir()) == []
     for name in "abc":
         relative = {file.relative_to(killed / name): file.read_bytes() for file in (killed / name).rglob("*.*")}
         assert relative == {file.relative_to(whole / name): file.read_bytes() for file in (whole / name).rglob("*.*")}
