@@ -47,6 +47,7 @@ def main() -> None:
     else:
         with tempfile.TemporaryDirectory(prefix="dataset_rt_") as base:
             run(Path(base), arguments.picture)
+        print("caches removed; --keep DIR keeps them")
 
 
 def run(base: Path, picture: Path) -> None:
