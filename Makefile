@@ -89,13 +89,14 @@ bench: $(VENV)/.group-bench $(VENV)/.group-torch extension
 	$(IN_VENV) benches/python/read_path.py
 	$(IN_VENV) benches/python/loader.py
 
-# Coverage for libFuzzer out of the stable compiler: docs/decisions/0009-fuzzing.md.
+# Coverage for libFuzzer out of the stable compiler: docs/decisions/0009-fuzzing.md. Not `--locked`: the lock file of fuzz/ follows
+# the dependencies of the crate.
 FUZZ_FLAGS := -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
 	-Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing
 
 fuzz:
 	@host=$$(rustc -vV | sed -n 's/^host: //p') && \
-	$(STEP) 'build the fuzz targets' env RUSTFLAGS='$(FUZZ_FLAGS)' cargo build --locked --release \
+	$(STEP) 'build the fuzz targets' env RUSTFLAGS='$(FUZZ_FLAGS)' cargo build --release \
 		--manifest-path fuzz/Cargo.toml --target-dir target/fuzz --target $$host && \
 	bin=target/fuzz/$$host/release && $$bin/seeds target/fuzz/corpus && \
 	for target in $(FUZZ_TARGETS); do \
