@@ -1,5 +1,6 @@
 //! The one error type of the crate. Variants say what the caller can do about it; every file error names its path.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +11,21 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// Range of numbers of things: what every language's signed 64-bit integer can hold.
 pub const POSITIVE: &str = "1 ... 2^63-1";
+
+/// Most characters of a text that somebody else made within one message.
+const MAX_EXCERPT_CHARS: usize = 2000;
+
+/// A text of any length as a message may show it: from a certain length on, its beginning and how long it is.
+#[must_use]
+pub fn excerpt(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(MAX_EXCERPT_CHARS) {
+        None => Cow::Borrowed(text),
+        Some((end, _)) => {
+            let start = text.get(..end).unwrap_or_default();
+            Cow::Owned(format!("{start}... ({} characters)", text.chars().count()))
+        }
+    }
+}
 
 /// What went wrong. Messages are lower case and name the file or argument, what was expected,
 /// what was found and what to do next.

@@ -6,7 +6,7 @@ use caseless::Caseless as _;
 use sha2::{Digest as _, Sha256};
 use unicode_normalization::UnicodeNormalization as _;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, excerpt};
 
 /// Identity of a cache, stored in a version 3 manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -69,7 +69,7 @@ impl SourceName {
         } else {
             return Ok(Self(name.to_owned()));
         };
-        Err(Error::InvalidValue(format!("source name {name:?} {fault}; rename the source")))
+        Err(Error::InvalidValue(format!("source name {:?} {fault}; rename the source", excerpt(name))))
     }
 
     /// The name as given.

@@ -1,6 +1,7 @@
 """`DatasetRuntime`: checks arguments, calls the native runtime, wraps what it returns."""
 
 from collections.abc import Sequence
+from inspect import getattr_static
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -58,13 +59,14 @@ class DatasetRuntime:
 
         Returns one result for each source, in the order of the sources. A source that fails leaves nothing behind and
         does not disturb the others; an exception that is no `Exception`, such as `KeyboardInterrupt`, ends the call.
+        A relative `path` is taken from the working directory at the time of the call; paths in results are absolute.
 
         With `num_processes > 0` sources are written by spawned processes that have `num_workers` native threads each.
         A source must then be picklable, and its class importable; the program needs a main guard. When such a process
         dies or takes longer than `process_timeout_seconds`, all are stopped, and what is not finished is not tried
         again. An exception that ends the call is then an equal object. A profiler keeps the write in this process.
         """
-        return self._write(_listed(sources), path, writer_config, reuse=False)
+        return self._write(sources, path, writer_config, reuse=False)
 
     def cached_dataset(self, paths: Sequence[str | Path], *, reader_config: ReaderConfig) -> CachedDataset:
         """Open caches as one dataset."""
@@ -90,7 +92,7 @@ class DatasetRuntime:
         An existing cache is known by its name, and by the fingerprint where both the source and the cache have one.
         """
         _checked(reader_config, ReaderConfig, "reader_config")
-        results = self._write(_listed(sources), path, writer_config, reuse=True)
+        results = self._write(sources, path, writer_config, reuse=True)
         directories = [result.path for result in results if isinstance(result, CacheWriteSuccess)]
         if not directories:
             reason = "every source failed, see results" if results else "no source was given"
@@ -102,18 +104,20 @@ class DatasetRuntime:
         return CacheSourcesDatasetSuccess(dataset, results)
 
     def _write(
-        self, sources: list["CacheSource"], path: str | Path, config: WriterConfig, *, reuse: bool
+        self, sources: "CacheSource | Sequence[CacheSource]", path: str | Path, config: WriterConfig, *, reuse: bool
     ) -> list[CacheWriteResult]:
         config = _checked(config, WriterConfig, "writer_config")
-        base = path_text(path, "path")
+        # From here on code of the sources may run, and may change the working directory.
+        base = str(Path(path_text(path, "path")).absolute())
+        listed = _listed(sources)
         # The stages of several processes do not add up to the time of one call.
         if config.num_processes == 0 or config.profiler.enabled:
-            outcomes = self._native.write(sources, base, config, reuse=reuse)
+            outcomes = self._native.write(listed, base, config, reuse=reuse)
         else:
             # What serial programs never need: multiprocessing and all it imports.
             from dataset_rt.processes.write import write_in_processes
 
-            outcomes = write_in_processes(self._native, sources, base, config, reuse=reuse)
+            outcomes = write_in_processes(self._native, listed, base, config, reuse=reuse)
         return [
             CacheWriteError(name, outcome) if isinstance(outcome, str) else CacheWriteSuccess(name, outcome)
             for name, outcome in outcomes
@@ -146,14 +150,34 @@ class DatasetRuntime:
 
 def _listed(sources: "CacheSource | Sequence[CacheSource]") -> list["CacheSource"]:
     """One source or a sequence of them, as a list. What has a name is a source, even if it is also a sequence."""
-    single = hasattr(type(sources), "__iter__") and hasattr(sources, "name")
-    if not single and isinstance(sources, Sequence) and not isinstance(sources, (str, bytes, bytearray, memoryview)):
-        return list(sources)
+    kind = type(sources)
+    if isinstance(sources, (str, bytes, bytearray, memoryview)):
+        single, several = False, False
+    else:
+        single = (hasattr(kind, "__iter__") or hasattr(kind, "__getitem__")) and _has_name(sources)
+        several = not single and isinstance(sources, Sequence)
+    if several:
+        return list(sources)  # type: ignore[arg-type]  # what is several is a sequence
     if not single:
         raise TypeError(
-            f"sources must be a cache source (an iterable with a name) or a sequence of them, found {type(sources).__name__}"
+            f"sources must be a cache source (an iterable with a name) or a sequence of them, found {kind.__name__}"
         )
-    return [sources]  # type: ignore[list-item]  # mypy cannot see that a sequence has left above
+    return [sources]  # type: ignore[list-item]  # what is single is a source
+
+
+def _has_name(candidate: object) -> bool:
+    """Whether there is a name, without reading it where that can be told: it may be a property, which is read once later."""
+    if getattr_static(candidate, "name", _MISSING) is not _MISSING:
+        return True
+    if not hasattr(type(candidate), "__getattr__"):
+        return False
+    try:
+        return hasattr(candidate, "name")
+    except Exception:  # it is told when the source is
+        return True
+
+
+_MISSING = object()
 
 
 def _checked(config: ConfigT, kind: type[ConfigT], argument: str) -> ConfigT:

@@ -1,6 +1,6 @@
 //! Which metadata columns a cache has.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, excerpt};
 use crate::value::Kind;
 
 /// One metadata column.
@@ -32,7 +32,7 @@ impl Schema {
             {
                 return Err(Error::InvalidValue(format!(
                     "metadata column {:?} occurs twice, expected unique names",
-                    left.name
+                    excerpt(&left.name)
                 )));
             }
         }

@@ -17,7 +17,7 @@ mod sweep;
 mod temporary;
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use heartbeat::{Heart, KeptAlive};
 pub use new_file::NewFile;
@@ -48,6 +48,19 @@ pub const STAGING_DIR: &str = "tmp";
 #[must_use]
 pub fn shard_name(shard: u64) -> String {
     format!("{shard:06}.bin")
+}
+
+/// A path that names the same place whatever the working directory is later. An empty one is the working directory.
+///
+/// # Errors
+/// [`Error::File`] when the path is relative and there is no working directory.
+pub fn absolute(path: impl AsRef<Path>) -> Result<PathBuf> {
+    let path = path.as_ref();
+    if path.is_absolute() {
+        return Ok(path.to_path_buf());
+    }
+    let directory = std::env::current_dir().map_err(|error| Error::file("find the directory of", path, error))?;
+    Ok(directory.join(path).components().collect())
 }
 
 /// Creates a directory that must not exist yet, in one that does.

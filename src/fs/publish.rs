@@ -1,6 +1,7 @@
 //! Making a finished cache visible, all at once and never over something that exists.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use super::{MANIFEST_FILE, SHARDS_DIR, directory_of, operation, sync_dir};
@@ -42,8 +43,11 @@ pub fn already_exists(target: &Path) -> Option<Error> {
 /// What a person needs to know about the thing in the way, and `None` when nothing is.
 fn what_is_there(target: &Path) -> Option<&'static str> {
     let found = fs::symlink_metadata(target).ok()?;
-    Some(if fs::symlink_metadata(target.join(MANIFEST_FILE)).is_ok() {
+    let manifest = fs::symlink_metadata(target.join(MANIFEST_FILE));
+    Some(if manifest.is_ok() {
         "already exists: a complete cache; read it, or remove it to write it again"
+    } else if manifest.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
+        "already exists: cannot read what is in it, permission denied; ask its owner for access or write elsewhere"
     } else if found.is_dir() {
         "already exists: a directory without manifest.json, which is no complete cache; \
          move it away or write elsewhere"

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use super::error::to_py_err;
 use crate::cancel::{WAIT_SLICE, Waiter};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, excerpt};
 
 /// How long work on the calling thread may keep other Python threads out: the interpreter's own switch interval.
 const LONGEST_HOLD: Duration = Duration::from_millis(5);
@@ -30,7 +30,7 @@ impl Parked {
     /// what was called, anything else ends the operation.
     pub(super) fn describe(&self, py: Python<'_>, exception: PyErr) -> Result<String> {
         if exception.is_instance_of::<PyException>(py) {
-            Ok(description(py, &exception, MAX_CAUSES))
+            description(py, &exception, MAX_CAUSES).map_err(|raised| self.park(raised))
         } else {
             Err(self.park(exception))
         }
@@ -89,19 +89,21 @@ impl Waiter for Interpreter<'_, '_> {
 /// How far a chain of causes is told; a chain may even be a circle.
 const MAX_CAUSES: u32 = 3;
 
-/// Type, text and causes of an exception: all that a message can keep of it.
-fn description(py: Python<'_>, exception: &PyErr, max_causes: u32) -> String {
+/// Type, text and causes of an exception: all that a message can keep of it. The text is made by code of the user, and
+/// what that raises is an error here unless it is an `Exception`.
+fn description(py: Python<'_>, exception: &PyErr, max_causes: u32) -> PyResult<String> {
     let class = exception.get_type(py);
     let class = class.fully_qualified_name().map_or_else(|_| "an exception".to_owned(), |name| name.to_string());
     let text = match exception.value(py).str() {
-        Ok(text) => text.to_string_lossy().into_owned(),
-        Err(_) => "(its text cannot be made)".to_owned(),
+        Ok(text) => excerpt(&text.to_string_lossy()).into_owned(),
+        Err(raised) if raised.is_instance_of::<PyException>(py) => "(its text cannot be made)".to_owned(),
+        Err(raised) => return Err(raised),
     };
     let separator = if text.is_empty() { "" } else { ": " };
-    match exception.cause(py) {
+    Ok(match exception.cause(py) {
         Some(cause) if max_causes > 0 => {
-            format!("{class}{separator}{text} (caused by {})", description(py, &cause, max_causes - 1))
+            format!("{class}{separator}{text} (caused by {})", description(py, &cause, max_causes - 1)?)
         }
         _ => format!("{class}{separator}{text}"),
-    }
+    })
 }

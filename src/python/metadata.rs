@@ -10,7 +10,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyMapping, PyString};
 
 use super::calls;
 use super::scalar::{INT_TOO_LARGE, LONE_SURROGATE, Numpy, Scalar};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, excerpt};
 use crate::format::schema::Schema;
 use crate::value::ValueRef;
 use crate::writer::{PayloadRef, Rows};
@@ -33,11 +33,11 @@ impl<'py> Row<'py> {
             let (key, value): (Bound<'py, PyAny>, Bound<'py, PyAny>) = item.extract()?;
             let key = match key.cast_into::<PyString>() {
                 Ok(key) if key.to_str().is_ok() => key,
-                Ok(key) => return Ok(Err(format!("metadata key {} is no valid Unicode; rename it", key.repr()?))),
+                Ok(key) => return Ok(Err(format!("metadata key {} is no valid Unicode; rename it", shown(&key)?))),
                 Err(other) => {
                     let key = other.into_inner();
                     let found = key.get_type().fully_qualified_name()?;
-                    return Ok(Err(format!("metadata keys must be str, found {} of type {found}", key.repr()?)));
+                    return Ok(Err(format!("metadata keys must be str, found {} of type {found}", shown(&key)?)));
                 }
             };
             cells.push((key, Scalar::new(&value, numpy)?));
@@ -67,10 +67,18 @@ impl<'py> Row<'py> {
     }
 }
 
+/// An object as a message shows it. Runs Python code.
+fn shown(object: &Bound<'_, PyAny>) -> PyResult<String> {
+    Ok(excerpt(&object.repr()?.to_string_lossy()).into_owned())
+}
+
 /// The error for a value that is of no kind: what was expected depends on whether row 0 has the key.
 fn refused(rows: &Rows, key: &str, found: &str) -> Error {
     match rows.schema().map(|schema| schema.position(key)) {
-        None => rows.refuse(format_args!("metadata key {key:?}: expected bool, int, float or string, found {found}")),
+        None => rows.refuse(format_args!(
+            "metadata key {:?}: expected bool, int, float or string, found {found}",
+            excerpt(key)
+        )),
         Some(Some(column)) => rows.wrong_kind(column, found),
         Some(None) => rows.unexpected_key(key, found),
     }

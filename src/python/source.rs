@@ -10,7 +10,7 @@ use super::enter::Parked;
 use super::metadata::{Row, Template};
 use super::payload::Payload;
 use super::scalar::Numpy;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, excerpt};
 use crate::writer::{Rows, Source, Stage};
 
 /// A Python object with a `name` that yields samples.
@@ -39,7 +39,7 @@ impl<'py, 'parked> PySource<'py, 'parked> {
 
     /// The name for messages outside of rows.
     fn label(&self) -> String {
-        self.name.as_ref().map_or_else(|_| "source".to_owned(), |name| format!("source {name:?}"))
+        self.name.as_ref().map_or_else(|_| "source".to_owned(), |name| format!("source {:?}", excerpt(name)))
     }
 
     /// The error for an exception while a row is made or taken over.

@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, excerpt};
 use crate::format::columns::ColumnBuffer;
 use crate::format::compression::CompressionAlgo;
 use crate::format::schema::{Field, Schema};
@@ -256,7 +256,8 @@ impl Rows {
     #[must_use]
     pub fn unexpected_key(&self, key: &str, found: &str) -> Error {
         self.refuse(format_args!(
-            "metadata key {key:?}: expected no such key, found {found}; give every row the keys of row 0"
+            "metadata key {:?}: expected no such key, found {found}; give every row the keys of row 0",
+            excerpt(key)
         ))
     }
 
@@ -264,9 +265,8 @@ impl Rows {
     #[must_use]
     pub fn wrong_kind(&self, column: usize, found: &str) -> Error {
         match self.schema.as_ref().and_then(|schema| schema.fields().get(column)) {
-            Some(Field { name, kind }) => {
-                self.refuse(format_args!("metadata key {name:?}: expected {kind} as in row 0, found {found}"))
-            }
+            Some(Field { name, kind }) => self
+                .refuse(format_args!("metadata key {:?}: expected {kind} as in row 0, found {found}", excerpt(name))),
             None => self.refuse(format_args!("metadata column {column}: expected no such column, found {found}")),
         }
     }
@@ -349,10 +349,11 @@ impl Rows {
         let found = self.current.columns.get(column).map_or(0, ColumnBuffer::len);
         match self.schema.as_ref().and_then(|schema| schema.fields().get(column)) {
             Some(Field { name, kind }) if found < rows => self.refuse(format_args!(
-                "metadata key {name:?}: expected {kind}, found no such key; give every row the keys of row 0"
+                "metadata key {:?}: expected {kind}, found no such key; give every row the keys of row 0",
+                excerpt(name)
             )),
             Some(Field { name, kind }) => {
-                self.refuse(format_args!("metadata key {name:?}: expected one {kind}, found the key twice"))
+                self.refuse(format_args!("metadata key {:?}: expected one {kind}, found the key twice", excerpt(name)))
             }
             None => self.refuse("metadata does not fit the schema"),
         }

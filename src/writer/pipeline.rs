@@ -40,9 +40,12 @@ pub(crate) fn write_sources(
 ) -> Result<Vec<WriteOutcome>> {
     config.check()?;
     pool.check()?;
+    // Sources run code that may change the working directory.
+    let base = &fs::absolute(base)?;
+    let report = config.profiler.as_ref().map(fs::absolute).transpose()?;
     let names: Vec<_> = sources.iter().enumerate().map(|(position, source)| Named::new(position, *source)).collect();
     check_collisions(base, &names)?;
-    if let Some(path) = &config.profiler {
+    if let Some(path) = &report {
         profile::prepare_report(path)?;
     }
     let started = Instant::now();
@@ -60,7 +63,7 @@ pub(crate) fn write_sources(
     };
     let written = puller.sweep(base).and_then(|()| puller.write_all(sources, &names));
     puller.wind_up(written.is_err());
-    let reported = match &config.profiler {
+    let reported = match &report {
         Some(path) => {
             let sources = names.iter().map(|named| named.label.as_str());
             profile::write_report(path, started.elapsed(), sources.zip(puller.profiles.iter().map(AsRef::as_ref)))

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::error::Result;
-use crate::fs;
+use crate::error::{Error, Result};
+use crate::fs::{self, TemporaryFile};
 
 /// A stage of writing one cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,12 +154,18 @@ impl SourceProfile {
     }
 }
 
-/// Creates the directory of the report, so that a wrong path shows before hours of work.
+/// Creates the directory of the report and a file in it for a moment, so that a wrong path shows before hours of work.
 pub(crate) fn prepare_report(path: &Path) -> Result<()> {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => fs::create_dir_all(parent),
-        _ => Ok(()),
+    if path.is_dir() {
+        let path = path.display();
+        return Err(Error::InvalidValue(format!(
+            "profiler path must be a file, found the directory {path}; add a name"
+        )));
     }
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    TemporaryFile::create(path).map(drop)
 }
 
 /// Writes the report of a call.

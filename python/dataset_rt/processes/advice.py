@@ -14,6 +14,9 @@ MAIN_GUARD = (
     '`if __name__ == "__main__":`'
 )
 
+# Characters of an exception's text that a message keeps.
+_MAX_TEXT = 2000
+
 _OF_START = f"its error output is on stderr; {MAIN_GUARD}"
 
 _BY_SIGNAL = {
@@ -90,8 +93,13 @@ def not_run(cause: str) -> str:
 
 
 def summary(error: BaseException) -> str:
-    """Type and text of an exception."""
-    text = str(error)
+    """Type and text of an exception, as far as a message can keep it; the text is made by code of the user."""
+    try:
+        text = str(error)
+    except Exception:
+        text = "(its text cannot be made)"
+    if len(text) > _MAX_TEXT:
+        text = f"{text[:_MAX_TEXT]}... ({len(text)} characters)"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

@@ -49,6 +49,20 @@ class Mixed(Numbered):
         yield b"", {"row": "one"}
 
 
+class Moving(Numbered):
+    """Makes another directory the working directory before its first row."""
+
+    def __init__(self, name: str, base: str) -> None:
+        super().__init__(name, 3)
+        self.base = base
+
+    def __iter__(self) -> Iterator[Any]:
+        elsewhere = Path(self.base, "elsewhere")
+        elsewhere.mkdir(exist_ok=True)
+        os.chdir(elsewhere)
+        return super().__iter__()
+
+
 class Failing(Numbered):
     """Raises what it was given after a few rows."""
 

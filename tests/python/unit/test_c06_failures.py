@@ -174,3 +174,41 @@ def test_c06_no_reference_to_a_source_or_its_rows_stays(runtime: drt.DatasetRunt
     before = [sys.getrefcount(value) for value in (payload, text, source)]
     runtime.write_cache(source, tmp_path, writer_config=QUIET)
     assert [sys.getrefcount(value) for value in (payload, text, source)] == before
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt("in text"), SystemExit(3)], ids=repr)
+@pytest.mark.parametrize("part", ["text", "cause"])
+def test_c06_what_is_no_exception_ends_the_call_also_while_a_text_is_made(
+    runtime: drt.DatasetRuntime, tmp_path: Path, error: BaseException, part: str
+) -> None:
+    class TextError(Exception):
+        def __str__(self) -> str:
+            raise error
+
+    failure: Exception = TextError()
+    if part == "cause":
+        failure = ValueError("outer")
+        failure.__cause__ = TextError()
+    with pytest.raises(type(error)) as raised:
+        runtime.write_cache([Failing("bad", failure), numbered("never", 1)], tmp_path, writer_config=QUIET)
+    assert raised.value is error
+    assert not (tmp_path / "never").exists()
+
+
+@pytest.mark.parametrize("kind", ["text", "cause", "key", "known key", "odd key", "name"])
+def test_c06_long_texts_are_cut_in_messages(runtime: drt.DatasetRuntime, tmp_path: Path, kind: str) -> None:
+    long: Any = "é" * 100_000
+    caused = ValueError("short")
+    caused.__cause__ = ValueError(long)
+    source: Any = {
+        "text": Failing("bad", ValueError(long)),
+        "cause": Failing("bad", caused),
+        "key": Listed("bad", [(b"", {}), (b"", {long: 1})]),
+        "known key": Listed("bad", [(b"", {long: 1}), (b"", {long: "text"})]),
+        "odd key": Listed("bad", [(b"", {(long,): 1})]),
+        "name": Listed(long, []),
+    }[kind]
+    message = write_error(runtime, tmp_path, source)
+    assert "é" * 1900 in message
+    assert len(message) < 2300
+    assert "characters)" in message

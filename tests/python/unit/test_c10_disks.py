@@ -115,6 +115,30 @@ def test_c10_directory_of_somebody_else_is_named() -> None:
     assert str(Path(folder, "tmp")) in done.stdout
 
 
+@pytest.mark.skipif(os.getuid() != ROOT_UID, reason="only root can become somebody else")
+def test_c10_a_cache_that_may_not_be_read_is_told_as_such(runtime: drt.DatasetRuntime) -> None:
+    program = (
+        "import os, sys, dataset_rt as drt\n"
+        "from support import QUIET, numbered\n"
+        f"os.seteuid({NOBODY})\n"
+        "with drt.DatasetRuntime(num_workers=1) as runtime:\n"
+        "    print(runtime.write_cache(numbered('a', 1), sys.argv[1], writer_config=QUIET)[0].message)\n"
+        "    reader_config = drt.ReaderConfig(seed=1)\n"
+        "    given = {'reader_config': reader_config, 'writer_config': QUIET}\n"
+        "    print(runtime.from_cache_sources(numbered('a', 1), sys.argv[1], **given).results[0].message)\n"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        runtime.write_cache(numbered("a", 1), folder, writer_config=QUIET)
+        cache = Path(folder, "a")
+        cache.chmod(0o700)
+        done = run_python(program, folder)
+        assert (done.returncode, done.stderr) == (0, "")
+        written, reused = done.stdout.splitlines()
+        assert written.startswith(f"{cache}: already exists: cannot read what is in it, permission denied")
+        assert reused.startswith(f"cannot read {cache}/manifest.json: Permission denied")
+
+
 @pytest.mark.skipif(os.getuid() == ROOT_UID, reason="root may write everywhere")
 def test_c10_directory_without_permission_is_named(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
     base = tmp_path / "base"

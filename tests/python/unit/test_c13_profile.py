@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes.sources import Moving
 from support import QUIET, Failing, numbered
 
 import dataset_rt as drt
@@ -106,3 +107,22 @@ def test_c13_report_is_written_after_ctrl_c(tmp_path: Path) -> None:
     assert errors.rstrip().endswith("KeyboardInterrupt")
     assert {"python_next", "record_encode", "disk_write"} <= set(stages(tmp_path / "profile.json")["endless"])
     assert list((tmp_path / "caches" / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize("path", ["", ".", "folder", "folder/.."])
+def test_c13_a_directory_is_refused_before_anything_is_written(
+    runtime: drt.DatasetRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ValueError, match="profiler path must be a file, found the directory"):
+        runtime.write_cache(numbered("a", 1), "caches", writer_config=profiled(Path(path)))
+    assert [entry.name for entry in tmp_path.iterdir()] == ["folder"]
+
+
+def test_c13_a_relative_path_is_that_of_the_call(
+    runtime: drt.DatasetRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    runtime.write_cache(Moving("a", str(tmp_path)), "caches", writer_config=profiled(Path("profile.json")))
+    assert list(stages(tmp_path / "profile.json")) == ["a"]

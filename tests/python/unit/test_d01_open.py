@@ -136,7 +136,8 @@ def test_d02_paths_are_resolved_at_open(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     [path] = write(runtime, Path("base"), numbered("a", 3))
-    assert path == Path("base/a")
+    assert path == tmp_path / "base" / "a"
+    path = Path("base/a")
     dataset = opened(runtime, [path])
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
