@@ -98,7 +98,7 @@ fn fetch(criterion: &mut Criterion) -> Result<()> {
             let mut row = 0_u64;
             bencher.iter(|| {
                 row = row.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                dataset.get_item::<Vec<u8>>(cache_id, SampleId(row % rows))
+                dataset.get_item::<Vec<u8>>(cache_id, SampleId(row % rows), &mut PlainWaiter::default())
             });
         });
     }

@@ -296,20 +296,20 @@ fn d10_rules_are_checked_before_anything_changes() {
         (|columns| columns.push(("flag", Arc::clone(&columns[2].1))), &["\"flag\"", "twice"]),
         (
             |columns| replace(columns, "cache_id", Arc::new(Float64Array::from(vec![0.0; 3]))),
-            &["\"cache_id\"", "integer", "Float64"],
+            &["\"cache_id\"", "integer", "float64"],
         ),
         (
             |columns| replace(columns, "number", Arc::new(Float64Array::from(vec![0.0; 3]))),
-            &["\"number\"", "int", "Float64"],
+            &["\"number\"", "int64", "float64"],
         ),
-        (|columns| replace(columns, "flag", Arc::new(Int64Array::from(vec![0; 3]))), &["\"flag\"", "bool", "Int64"]),
+        (|columns| replace(columns, "flag", Arc::new(Int64Array::from(vec![0; 3]))), &["\"flag\"", "bool", "int64"]),
         (
             |columns| replace(columns, "weight", Arc::new(StringArray::from(vec!["1"; 3]))),
-            &["\"weight\"", "numeric", "Utf8"],
+            &["\"weight\"", "numeric", "string"],
         ),
         (
             |columns| replace(columns, "weight", Arc::new(BooleanArray::from(vec![true; 3]))),
-            &["\"weight\"", "numeric", "Boolean"],
+            &["\"weight\"", "numeric", "bool"],
         ),
         (
             |columns| replace(columns, "sample_id", Arc::new(UInt64Array::from(vec![Some(0), None, Some(1)]))),

@@ -9,9 +9,12 @@ from dataset_rt.metadata import ArrowStream
 from dataset_rt.protocols import CacheSource
 from dataset_rt.records import CachedSample
 
-__all__ = ["Dataset", "Runtime", "SampleIterator", "__version__", "sweep_staging"]
+__all__ = ["Dataset", "Runtime", "SampleIterator", "__version__", "check_reader_config", "sweep_staging"]
 
 __version__: str
+
+def check_reader_config(config: ReaderConfig) -> None:
+    """Raise unless the configuration can be used, however it was made."""
 
 def sweep_staging(base: str) -> None:
     """Remove what writers that are dead left unfinished below `base`."""

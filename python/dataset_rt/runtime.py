@@ -5,7 +5,7 @@ from inspect import getattr_static
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from dataset_rt._native import Runtime
+from dataset_rt._native import Runtime, check_reader_config
 from dataset_rt.config import DEFAULT_WRITER_CONFIG, ReaderConfig, WriterConfig
 from dataset_rt.dataset import CachedDataset
 from dataset_rt.paths import path_text
@@ -91,7 +91,7 @@ class DatasetRuntime:
 
         An existing cache is known by its name, and by the fingerprint where both the source and the cache have one.
         """
-        _checked(reader_config, ReaderConfig, "reader_config")
+        check_reader_config(_checked(reader_config, ReaderConfig, "reader_config"))
         results = self._write(sources, path, writer_config, reuse=True)
         directories = [result.path for result in results if isinstance(result, CacheWriteSuccess)]
         if not directories:

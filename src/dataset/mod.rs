@@ -8,6 +8,7 @@ mod population;
 mod samples;
 mod stream;
 mod table;
+mod type_name;
 mod update;
 
 use std::ops::Range;
@@ -192,16 +193,17 @@ impl Dataset {
     /// Reads one sample, active or not, on the calling thread. Moves no cursor.
     ///
     /// # Errors
-    /// [`Error::UnknownSample`] when there is none with these ids, [`Error::Sample`] when it cannot be read; else as
-    /// [`epoch_len`](Self::epoch_len).
+    /// [`Error::UnknownSample`] when there is none with these ids, [`Error::Sample`] when it cannot be read,
+    /// [`Error::Interrupted`] from `waiter`; else as [`epoch_len`](Self::epoch_len).
     pub fn get_item<B: PayloadBuffer>(
         &self,
         cache_id: CacheId,
         sample_id: SampleId,
+        waiter: &mut dyn Waiter,
     ) -> Result<(Arc<CacheSet>, Fetched<B>)> {
         let caches = self.caches()?;
         let place = caches.find(cache_id, sample_id)?;
-        let payload = fetch_one(&caches, place)?;
+        let payload = fetch_one(&caches, place, waiter)?;
         Ok((caches, Fetched { place, payload: Ok(payload) }))
     }
 

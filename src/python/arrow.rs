@@ -2,12 +2,14 @@
 #![expect(unsafe_code, reason = "the interface consists of C structures behind pointers")]
 
 use std::ffi::CStr;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchOptions, StructArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
@@ -20,6 +22,9 @@ use crate::error::{Error, Result};
 /// Name of the capsules in which streams are handed over.
 const STREAM: &CStr = c"arrow_array_stream";
 
+/// How the interface spells a type with columns, as the rows of a table have.
+const STRUCT_FORMAT: &str = "+s";
+
 /// A table as a stream that shares its buffers.
 pub(super) fn export<'py>(py: Python<'py>, table: &Metadata) -> PyResult<Bound<'py, PyCapsule>> {
     let Metadata { schema, batches } = table.clone();
@@ -30,13 +35,17 @@ pub(super) fn export<'py>(py: Python<'py>, table: &Metadata) -> PyResult<Bound<'
 /// Everything that `table` exports.
 pub(super) fn import(table: &Bound<'_, PyAny>) -> PyResult<Metadata> {
     let py = table.py();
-    let capsule = call_no_args(&table.getattr("__arrow_c_stream__")?)?.cast_into::<PyCapsule>()?;
-    let raw = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
+    let found = table.get_type().fully_qualified_name()?;
+    let found = &*found.to_string_lossy();
+    let export = table.getattr("__arrow_c_stream__")?;
+    let exported = if export.is_callable() { call_no_args(&export)? } else { export };
+    let raw = exported.cast::<PyCapsule>().ok().and_then(|capsule| capsule.pointer_checked(Some(STREAM)).ok());
+    let raw = raw.map(NonNull::cast::<FFI_ArrowArrayStream>).ok_or_else(|| no_stream(found, &exported))?;
     // SAFETY: a capsule of this name holds an initialised stream, which belongs to whoever moves it out; what is left
     // behind counts as released.
     let mut stream = Stream(unsafe { FFI_ArrowArrayStream::from_raw(raw.as_ptr()) });
     enter(py, |waiter, _| {
-        let schema = Arc::new(py.detach(|| stream.schema())?);
+        let schema = Arc::new(py.detach(|| stream.schema(found))?);
         let mut batches = Vec::new();
         // Whoever made the stream may convert or read a lot for each batch, and attaches itself if it has to.
         while let Some(batch) = py.detach(|| stream.next_batch(&schema))? {
@@ -47,16 +56,33 @@ pub(super) fn import(table: &Bound<'_, PyAny>) -> PyResult<Metadata> {
     })
 }
 
+/// The exception for an object whose `__arrow_c_stream__` gives something else.
+fn no_stream(table: &str, exported: &Bound<'_, PyAny>) -> PyErr {
+    let found = exported
+        .get_type()
+        .fully_qualified_name()
+        .map_or_else(|_| "another object".to_owned(), |name| name.to_string());
+    PyTypeError::new_err(format!(
+        "metadata must be a table: expected an Arrow stream from {table}.__arrow_c_stream__, found {found}; \
+         pass a polars DataFrame or a pyarrow Table"
+    ))
+}
+
 /// A stream that somebody else made.
 struct Stream(FFI_ArrowArrayStream);
 
 impl Stream {
-    fn schema(&mut self) -> Result<Schema> {
+    fn schema(&mut self, found: &str) -> Result<Schema> {
         let mut exported = FFI_ArrowSchema::empty();
-        let get_schema = self.0.get_schema.ok_or_else(|| unreadable("the stream was read before"))?;
+        let get_schema = self.0.get_schema.ok_or_else(|| unreadable("the stream was read before; export it again"))?;
         // SAFETY: the stream is alive, and the call fills an empty structure.
         if unsafe { get_schema(&raw mut self.0, &raw mut exported) } != 0 {
             return Err(self.last_error());
+        }
+        if exported.format() != STRUCT_FORMAT {
+            return Err(Error::WrongType(format!(
+                "metadata must be a table, found a single column ({found}); pass the whole frame"
+            )));
         }
         let fields = exported.children().map(|column| {
             Field::try_from(column).map_err(|_| {
@@ -74,7 +100,7 @@ impl Stream {
 
     fn next_batch(&mut self, schema: &SchemaRef) -> Result<Option<RecordBatch>> {
         let mut exported = FFI_ArrowArray::empty();
-        let get_next = self.0.get_next.ok_or_else(|| unreadable("the stream was read before"))?;
+        let get_next = self.0.get_next.ok_or_else(|| unreadable("the stream was read before; export it again"))?;
         // SAFETY: the stream is alive, and the call fills an empty structure.
         if unsafe { get_next(&raw mut self.0, &raw mut exported) } != 0 {
             return Err(self.last_error());

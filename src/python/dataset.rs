@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyIndexError, PyOverflowError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyString};
 
-use super::arguments::plain_int;
+use super::arguments::{int_text, plain_int};
 use super::arrow;
 use super::buffer::NewBytes;
 use super::enter::enter;
@@ -65,7 +65,8 @@ impl Dataset {
 
     fn set_epoch_len(&self, epoch_len: &Bound<'_, PyAny>) -> PyResult<()> {
         let epoch_len = plain_int("epoch_len", epoch_len)?;
-        let len = epoch_len.extract::<u64>().map_err(|_| Error::out_of_range("epoch_len", POSITIVE, epoch_len));
+        let len =
+            epoch_len.extract::<u64>().map_err(|_| Error::out_of_range("epoch_len", POSITIVE, int_text(epoch_len)));
         len.and_then(|len| self.core.set_epoch_len(len)).map_err(|error| to_py_err(&error))
     }
 
@@ -83,8 +84,8 @@ impl Dataset {
     ) -> PyResult<Bound<'py, PyAny>> {
         let cache_id = identity("cache_id", cache_id)?;
         let sample_id = identity("sample_id", sample_id)?;
-        let item = self.core.get_item::<NewBytes>(CacheId(cache_id), SampleId(sample_id));
-        let (caches, sample) = item.map_err(|error| to_py_err(&error))?;
+        let (cache_id, sample_id) = (CacheId(cache_id), SampleId(sample_id));
+        let (caches, sample) = enter(py, |waiter, _| self.core.get_item::<NewBytes>(cache_id, sample_id, waiter))?;
         let text = |_, bytes: &[u8]| PyString::from_bytes(py, bytes).map(Bound::unbind);
         self.factory.build(py, &caches, sample, text)
     }
@@ -189,7 +190,9 @@ impl Dataset {
 /// An id as a number; no sample has an id that is none.
 fn identity(name: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
     let value = plain_int(name, value)?;
-    value.extract().map_err(|_| PyIndexError::new_err(format!("no sample has {name} {value}; ids are 0 ... 2^64-1")))
+    value
+        .extract()
+        .map_err(|_| PyIndexError::new_err(format!("no sample has {name} {}; ids are 0 ... 2^64-1", int_text(value))))
 }
 
 fn status(status: ManifestStatus) -> &'static str {

@@ -3,6 +3,7 @@
 
 use std::ptr;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
@@ -69,7 +70,12 @@ impl<'py> Row<'py> {
 
 /// An object as a message shows it. Runs Python code.
 fn shown(object: &Bound<'_, PyAny>) -> PyResult<String> {
-    Ok(excerpt(&object.repr()?.to_string_lossy()).into_owned())
+    match object.repr() {
+        Ok(text) => Ok(excerpt(&text.to_string_lossy()).into_owned()),
+        // An int of thousands of digits.
+        Err(error) if error.is_instance_of::<PyValueError>(object.py()) => Ok("something unprintable".to_owned()),
+        Err(error) => Err(error),
+    }
 }
 
 /// The error for a value that is of no kind: what was expected depends on whether row 0 has the key.

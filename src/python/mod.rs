@@ -26,6 +26,8 @@ mod _native {
     use pyo3::prelude::*;
 
     #[pymodule_export]
+    use crate::python::config::check_reader_config;
+    #[pymodule_export]
     use crate::python::dataset::Dataset;
     #[pymodule_export]
     use crate::python::iterator::SampleIterator;

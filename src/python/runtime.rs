@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
 
-use super::arguments::plain_int;
-use super::config::{ReaderConfig, WriterConfig};
+use super::arguments::{int_text, plain_int};
+use super::config::{reader_config, writer_config};
 use super::dataset::Dataset;
 use super::enter::enter;
 use super::error::to_py_err;
@@ -33,7 +33,8 @@ impl Runtime {
     fn new(py: Python<'_>, num_workers: &Bound<'_, PyAny>) -> PyResult<Self> {
         let number = plain_int("num_workers", num_workers)?;
         // What does not even fit the type is out of range.
-        let number = number.extract::<usize>().map_err(|_| Error::out_of_range("num_workers", THREADS, number));
+        let number =
+            number.extract::<usize>().map_err(|_| Error::out_of_range("num_workers", THREADS, int_text(number)));
         let core = py.detach(|| number.and_then(runtime::Runtime::new)).map_err(|error| to_py_err(&error))?;
         Ok(Self { core, closed: AtomicBool::new(false) })
     }
@@ -59,10 +60,10 @@ impl Runtime {
         py: Python<'py>,
         sources: Vec<Bound<'py, PyAny>>,
         base: PathBuf,
-        config: WriterConfig,
+        config: &Bound<'py, PyAny>,
         reuse: bool,
     ) -> PyResult<Vec<Outcome<'py>>> {
-        let config = config.into_core()?;
+        let config = writer_config(config)?;
         let mut progress = sink(py, config.show_progress)?;
         let outcomes = enter(py, move |waiter, parked| {
             let mut sources =
@@ -84,8 +85,8 @@ impl Runtime {
         told.collect()
     }
 
-    fn open(&self, py: Python<'_>, paths: Vec<PathBuf>, config: ReaderConfig) -> PyResult<Dataset> {
-        let config = config.into_core();
+    fn open(&self, py: Python<'_>, paths: Vec<PathBuf>, config: &Bound<'_, PyAny>) -> PyResult<Dataset> {
+        let config = reader_config(config)?;
         let dataset = enter(py, move |waiter, _| self.core.open(&paths, config, waiter))?;
         Dataset::new(py, dataset)
     }
@@ -94,12 +95,12 @@ impl Runtime {
         &self,
         py: Python<'_>,
         paths: Vec<PathBuf>,
-        config: ReaderConfig,
+        config: &Bound<'_, PyAny>,
         population: PathBuf,
         first: u64,
         stop: u64,
     ) -> PyResult<Dataset> {
-        let config = config.into_core();
+        let config = reader_config(config)?;
         let dataset =
             enter(py, move |waiter, _| self.core.open_population(&paths, config, &population, first..stop, waiter))?;
         Dataset::new(py, dataset)

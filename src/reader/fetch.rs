@@ -1,10 +1,14 @@
 //! Copies or decompresses payloads into buffers of the caller: at once, or on the pool while the caller goes on.
 #![expect(unsafe_code, reason = "fills memory that is not initialised, and memory that another thread owns")]
 
+use std::mem::MaybeUninit;
+use std::slice;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use crate::cancel::Waiter;
 use crate::error::{Error, Result};
+use crate::format::Damage;
 use crate::format::compression::CompressionAlgo;
 use crate::pool::{Task, WorkerPool};
 use crate::prefetch::waits_for_disk;
@@ -22,13 +26,74 @@ pub struct Fetched<B> {
     pub payload: std::result::Result<B, Box<Error>>,
 }
 
-/// Reads one sample on this thread.
+/// Verbatim payloads up to this size are copied at once, without letting go of anything.
+const VERBATIM_AT_ONCE: usize = 256 << 10;
+
+/// As `VERBATIM_AT_ONCE`, for compressed payloads, which cost more a byte.
+const COMPRESSED_AT_ONCE: usize = 64 << 10;
+
+/// Bytes that are copied between two looks at the clock: a few milliseconds, also into fresh memory.
+const PIECE_BYTES: usize = 4 << 20;
+
+/// Reads one sample on this thread. What lasts is done while `waiter` waits; a compressed payload in one piece.
 ///
 /// # Errors
-/// [`Error::Sample`] when it cannot be read.
-pub fn fetch_one<B: PayloadBuffer>(set: &CacheSet, place: Place) -> Result<B> {
+/// [`Error::Sample`] when it cannot be read, [`Error::Interrupted`] from `waiter`.
+pub fn fetch_one<B: PayloadBuffer>(set: &CacheSet, place: Place, waiter: &mut dyn Waiter) -> Result<B> {
     let PlannedSample { place, found } = plan_one(set, place);
-    found.and_then(|found| fetch_now(set, place, &found)).map_err(|error| set.sample_error(place, *error))
+    let fetched = found.and_then(|found| {
+        let at_once = match found.stored.algo {
+            CompressionAlgo::None => VERBATIM_AT_ONCE,
+            CompressionAlgo::Lz4 => COMPRESSED_AT_ONCE,
+        };
+        if found.len <= at_once { fetch_now(set, place, &found) } else { fetch_waiting(set, place, &found, waiter) }
+    });
+    fetched.map_err(|error| match *error {
+        Error::Interrupted => Error::Interrupted,
+        error => set.sample_error(place, error),
+    })
+}
+
+#[cold]
+fn fetch_waiting<B: PayloadBuffer>(
+    set: &CacheSet,
+    place: Place,
+    found: &FoundPayload,
+    waiter: &mut dyn Waiter,
+) -> std::result::Result<B, Box<Error>> {
+    let FoundPayload { stored, len } = found;
+    let mut buffer = B::allocate(*len).ok_or_else(|| Box::new(no_memory(*len)))?;
+    // SAFETY: `allocate` gave that many bytes, and nobody else has the buffer, which stays until the borrow ends.
+    let target = unsafe { slice::from_raw_parts_mut(buffer.as_mut_ptr().cast::<MaybeUninit<u8>>(), *len) };
+    let filled = set.with_shard(place.cache, stored.shard, |shard| {
+        let bytes = shard.get(stored.start..stored.end).unwrap_or_default();
+        let mut filled = Ok(());
+        if is_verbatim(found, bytes) {
+            let mut pieces = bytes.chunks(PIECE_BYTES).zip(target.chunks_mut(PIECE_BYTES));
+            waiter.wait(&mut |timeout| {
+                let started = Instant::now();
+                for (from, to) in pieces.by_ref() {
+                    // SAFETY: both have the same length, and a read-only map does not overlap memory of the caller.
+                    unsafe { to.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(from.as_ptr(), from.len()) };
+                    if started.elapsed() >= timeout {
+                        return false;
+                    }
+                }
+                true
+            })?;
+        } else {
+            waiter.wait(&mut |_| {
+                // SAFETY: the target has `len` bytes, which are borrowed for this alone.
+                filled = unsafe { fill_from(bytes, found, target.as_mut_ptr().cast()) };
+                true
+            })?;
+        }
+        Ok::<_, Error>(filled)
+    })?;
+    filled?.map_err(|damage| Box::new(damaged_record(set, place, stored, &damage)))?;
+    // SAFETY: as above; all of the bytes were written.
+    unsafe { buffer.assume_filled(*len) };
+    Ok(buffer)
 }
 
 /// Reads planned samples on this thread.
@@ -68,21 +133,37 @@ unsafe fn fill(
     found: &FoundPayload,
     target: *mut u8,
 ) -> std::result::Result<(), Box<Error>> {
-    let FoundPayload { stored, len } = found;
+    let stored = &found.stored;
     let filled = set.with_shard(place.cache, stored.shard, |shard| {
         let bytes = shard.get(stored.start..stored.end).unwrap_or_default();
-        if stored.algo == CompressionAlgo::None && bytes.len() == *len {
-            // SAFETY: `bytes` has `len` bytes, `target` too, and a read-only map does not overlap memory of the caller.
-            unsafe { target.copy_from_nonoverlapping(bytes.as_ptr(), *len) };
-            return Ok(());
-        }
-        // SAFETY: as above.
-        unsafe { target.write_bytes(0, *len) };
-        // SAFETY: as above, and now all bytes are initialised.
-        let payload = unsafe { std::slice::from_raw_parts_mut(target, *len) };
-        stored.algo.decompress_into(bytes, payload)
+        // SAFETY: as the caller promises.
+        unsafe { fill_from(bytes, found, target) }
     })?;
     filled.map_err(|damage| Box::new(damaged_record(set, place, stored, &damage)))
+}
+
+/// Whether the stored bytes are the payload. If they should be and are not, the record is damaged.
+#[inline]
+fn is_verbatim(found: &FoundPayload, bytes: &[u8]) -> bool {
+    found.stored.algo == CompressionAlgo::None && bytes.len() == found.len
+}
+
+/// Writes the payload that is stored as `bytes` to `target`, as [`fill`] does.
+///
+/// # Safety
+/// As for [`fill`].
+#[inline]
+unsafe fn fill_from(bytes: &[u8], found: &FoundPayload, target: *mut u8) -> std::result::Result<(), Damage> {
+    if is_verbatim(found, bytes) {
+        // SAFETY: `bytes` has `len` bytes, `target` too, and a read-only map does not overlap memory of the caller.
+        unsafe { target.copy_from_nonoverlapping(bytes.as_ptr(), found.len) };
+        return Ok(());
+    }
+    // SAFETY: as above.
+    unsafe { target.write_bytes(0, found.len) };
+    // SAFETY: as above, and now all bytes are initialised.
+    let payload = unsafe { slice::from_raw_parts_mut(target, found.len) };
+    found.stored.algo.decompress_into(bytes, payload)
 }
 
 #[cold]

@@ -47,7 +47,8 @@ pub fn pass_ids(dataset: &Dataset) -> Vec<(u64, u64)> {
 
 /// One sample by its ids.
 pub fn get_item(dataset: &Dataset, cache_id: u64, sample_id: u64) -> Result<Sample> {
-    let (caches, fetched) = dataset.get_item::<Vec<u8>>(CacheId(cache_id), SampleId(sample_id))?;
+    let (caches, fetched) =
+        dataset.get_item::<Vec<u8>>(CacheId(cache_id), SampleId(sample_id), &mut PlainWaiter::default())?;
     Sample::new(&caches, fetched)
 }
 

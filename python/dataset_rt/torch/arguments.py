@@ -1,6 +1,5 @@
 """Arguments of a loader: what may be given, checked before anything else happens."""
 
-import math
 import multiprocessing
 import os
 import pickle
@@ -165,12 +164,19 @@ class _Nowhere:
         return len(data)
 
 
+def _told(value: object) -> str:
+    """Return a value as messages show it: numbers that Python refuses to print by their size."""
+    if isinstance(value, int) and value.bit_length() > 128:
+        return f"an int of {value.bit_length()} bits"
+    return repr(value)
+
+
 def _int(name: str, value: object, least: int, most: int, alternative: str = "") -> int:
     expected = f"an integer from {least} to {most}" + (f" {alternative}" if alternative else "")
     if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{name} must be {expected}, found {value!r} of type {type(value).__name__}")
+        raise TypeError(f"{name} must be {expected}, found {_told(value)} of type {type(value).__name__}")
     if not least <= value <= most:
-        raise ValueError(f"{name} must be {expected}, found {value}")
+        raise ValueError(f"{name} must be {expected}, found {_told(value)}")
     return value
 
 
@@ -183,7 +189,7 @@ def _auto_int(name: str, value: object, least: int, most: int) -> int | Auto:
 
 def _bool(name: str, value: object) -> bool:
     if not isinstance(value, bool):
-        raise TypeError(f"{name} must be True or False, found {value!r} of type {type(value).__name__}")
+        raise TypeError(f"{name} must be True or False, found {_told(value)} of type {type(value).__name__}")
     return value
 
 
@@ -196,24 +202,25 @@ def _auto_bool(name: str, value: object) -> bool | Auto:
 
 def _literal(name: str, value: object, literals: tuple[str, ...], expected: str) -> Any:
     if not isinstance(value, str):
-        raise TypeError(f"{name} must be {expected}, found {value!r} of type {type(value).__name__}")
+        raise TypeError(f"{name} must be {expected}, found {_told(value)} of type {type(value).__name__}")
     if value not in literals:
-        raise ValueError(f"{name} must be {expected}, found {value!r}")
+        raise ValueError(f"{name} must be {expected}, found {_told(value)}")
     return value
 
 
 def _seconds(name: str, value: object) -> float:
     expected = "a finite number of seconds, at least 0"
     if not isinstance(value, (int, float)) or isinstance(value, bool):
-        raise TypeError(f"{name} must be {expected}, found {value!r} of type {type(value).__name__}")
-    if not math.isfinite(value) or value < 0:
-        raise ValueError(f"{name} must be {expected}, found {value}")
+        raise TypeError(f"{name} must be {expected}, found {_told(value)} of type {type(value).__name__}")
+    # Before anything makes a float of an int: the largest ones are none.
+    if not 0 <= value <= sys.float_info.max:
+        raise ValueError(f"{name} must be {expected}, found {_told(value)}")
     return value
 
 
 def _callable(name: str, value: object) -> Callable[..., Any] | None:
     if value is not None and not callable(value):
-        raise TypeError(f"{name} must be callable or None, found {value!r} of type {type(value).__name__}")
+        raise TypeError(f"{name} must be callable or None, found {_told(value)} of type {type(value).__name__}")
     return value
 
 
@@ -221,7 +228,7 @@ def _directory(name: str, value: object) -> Path | None:
     if value is None:
         return None
     if not isinstance(value, (str, os.PathLike)):
-        raise TypeError(f"{name} must be str, Path or None, found {value!r} of type {type(value).__name__}")
+        raise TypeError(f"{name} must be str, Path or None, found {_told(value)} of type {type(value).__name__}")
     path = Path(os.fsdecode(value))
     # Raises what the system says if there is nothing, or something else.
     os.close(os.open(path, os.O_RDONLY | os.O_DIRECTORY))

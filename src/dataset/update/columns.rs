@@ -11,6 +11,7 @@ use arrow_schema::{DataType, FieldRef, SchemaRef};
 use super::{Block, Work};
 use crate::cancel::Waiter;
 use crate::dataset::metadata::{CACHE_ID, SAMPLE_ID, WEIGHT, stored_type};
+use crate::dataset::type_name::type_name;
 use crate::error::{Error, Result};
 use crate::format::schema::Schema;
 use crate::pool::map_blocks;
@@ -49,7 +50,8 @@ impl Places {
             let found = given.field(place).data_type();
             if !fits(found) {
                 return Err(Error::InvalidValue(format!(
-                    "column {name:?}: expected {expected}, found {found}; cast the column"
+                    "column {name:?}: expected {expected}, found {}; cast the column",
+                    type_name(found)
                 )));
             }
             used.push(place);
@@ -60,7 +62,7 @@ impl Places {
         let mut stored_places = Vec::with_capacity(stored.len());
         for field in stored.fields() {
             let expected = stored_type(field);
-            let described = format!("the type it is stored with ({}, Arrow type {expected})", field.kind);
+            let described = format!("the type it is stored with ({})", type_name(&expected));
             stored_places.push(take(&field.name, &described, &|found| is_same_type(&expected, found))?);
         }
         let weight = take(WEIGHT, "a numeric type", &is_number)?;
@@ -68,8 +70,9 @@ impl Places {
         for field in extra.iter().filter_map(|place| given.fields().get(*place)) {
             if let Some(foreign) = foreign_type(field.data_type()) {
                 return Err(Error::InvalidValue(format!(
-                    "column {:?} has a type that no Polars column can have ({foreign}); drop or cast it before the update",
-                    field.name()
+                    "column {:?} has a type that no Polars column can have ({}); drop or cast it before the update",
+                    field.name(),
+                    type_name(foreign)
                 )));
             }
         }
@@ -178,12 +181,20 @@ fn convert<T: ArrowPrimitiveType>(part: &ArrayRef, column: &Column, block: &Bloc
     // What does not fit becomes null, like what is null already.
     let options = CastOptions { safe: true, ..CastOptions::default() };
     let numbers = arrow_cast::cast_with_options(part, &T::DATA_TYPE, &options).map_err(|error| {
-        Error::InvalidValue(format!("column {:?} cannot be read as {}: {error}", column.name, T::DATA_TYPE))
+        Error::InvalidValue(format!(
+            "column {:?} cannot be read as {}: {error}; cast the column",
+            column.name,
+            type_name(&T::DATA_TYPE)
+        ))
     })?;
     if let Some(row) = (0..numbers.len()).find(|row| numbers.null_count() > 0 && numbers.is_null(*row)) {
-        let expected = if T::DATA_TYPE == DataType::UInt64 { "the id of a sample of this dataset" } else { "a number" };
+        let (expected, advice) = if T::DATA_TYPE == DataType::UInt64 {
+            ("the id of a sample of this dataset", "keep the ids that get_metadata() returns")
+        } else {
+            ("a number", "fill it, or leave the row out with a filter")
+        };
         return Err(Error::InvalidValue(format!(
-            "column {:?}, row {}: expected {expected}, found {}",
+            "column {:?}, row {}: expected {expected}, found {}; {advice}",
             column.name,
             block.first + row,
             shown(part, row)

@@ -35,10 +35,17 @@ fn is_weight(weight: f64) -> bool {
 
 #[cold]
 fn not_a_weight(row: usize, weight: f64) -> Error {
-    let advice =
-        if weight == 0.0 { "; to leave rows out, filter them: frame.filter(pl.col(\"weight\") > 0)" } else { "" };
+    let advice = if weight == 0.0 {
+        "to leave rows out, filter them: frame.filter(pl.col(\"weight\") > 0)"
+    } else if weight < 0.0 {
+        "shift or clip the weights, or leave the row out with a filter"
+    } else if weight.is_nan() {
+        "fill it, or leave the row out: frame.filter(pl.col(\"weight\").is_not_nan())"
+    } else {
+        "scale the weights so that all of them are finite"
+    };
     Error::InvalidValue(format!(
-        "column {WEIGHT:?}, row {row}: expected a positive finite number, found {weight}{advice}"
+        "column {WEIGHT:?}, row {row}: expected a positive finite number, found {weight}; {advice}"
     ))
 }
 

@@ -2,6 +2,7 @@
 
 import collections
 import itertools
+import random
 import signal
 import threading
 import time
@@ -111,6 +112,20 @@ def test_b03_exports_see_signals_both_ways(
     assert stopped(lambda: drt.CachedDataset.from_config(config), stop_after, after=0.02) < 0.2
     with drt.CachedDataset.from_config(config) as loaded:
         assert len(loaded) == 4_000_000
+
+
+@pytest.mark.parametrize("config", [{}, LZ4], ids=["none", "lz4"])
+def test_b03_single_reads_see_signals_and_let_others_in(
+    runtime: drt.DatasetRuntime, tmp_path: Path, stop_after: Callable[[float], None], config: dict[str, Any]
+) -> None:
+    rows = [(random.Random(1).randbytes(1 << 20) * 256, {"row": 0})]
+    dataset = opened(runtime, write(runtime, tmp_path, Listed("a", rows), **config))
+    [cache_id] = dataset.get_metadata()["cache_id"]
+    assert dataset.get_item(cache_id, 0).data == rows[0][0]
+    assert laps_during(lambda: dataset.get_item(cache_id, 0)) >= 10
+    if not config:
+        # A copy is given up between two pieces; a compressed block is not.
+        assert stopped(lambda: [dataset.get_item(cache_id, 0) for _ in range(50)], stop_after, after=0.05) < 0.2
 
 
 def laps_during(operation: Callable[[], Any]) -> int:

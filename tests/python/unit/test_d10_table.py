@@ -107,6 +107,65 @@ def test_d10_columns_that_arrow_cannot_carry_are_refused_by_name(dataset: drt.Ca
     assert dataset.get_metadata().equals(before)
 
 
+@pytest.mark.parametrize(
+    ("values", "name"),
+    [
+        (pl.Series(["1"] * ROWS), "string"),
+        (pl.Series(["1"] * ROWS, dtype=pl.Categorical), "categorical"),
+        (pl.Series([1] * ROWS, dtype=pl.Duration("us")), "duration"),
+        (pl.Series([1] * ROWS, dtype=pl.Datetime("us", "UTC")), "datetime"),
+        (pl.Series([1] * ROWS, dtype=pl.Date), "date"),
+        (pl.Series([b"1"] * ROWS), "binary"),
+        (pl.Series([[1]] * ROWS, dtype=pl.List(pl.Int16)), "list of int16"),
+        (pl.Series([["1", "2"]] * ROWS, dtype=pl.Array(pl.String, 2)), "array of 2 string"),
+        (pl.Series([{"a": 1}] * ROWS), "struct"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_d10_types_are_told_in_plain_words(dataset: drt.CachedDataset, values: pl.Series, name: str) -> None:
+    with pytest.raises(ValueError, match=rf'column "weight": expected a numeric type, found {name}; cast the column$'):
+        dataset.update_metadata(dataset.get_metadata().with_columns(weight=values))
+
+
+def test_d10_foreign_types_are_told_in_plain_words(dataset: drt.CachedDataset) -> None:
+    extra = pa.RunEndEncodedArray.from_arrays([2, ROWS], ["a", "b"])
+    with pytest.raises(ValueError, match=r"no Polars column can have \(run-end encoded string\); drop or cast it"):
+        dataset.update_metadata(dataset.get_metadata().to_arrow().append_column("odd", extra))
+
+
+class Exporting:
+    """Something that hands over what it was given in the place of an Arrow stream."""
+
+    def __init__(self, exported: Any) -> None:
+        self.exported = exported
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any:
+        return self.exported
+
+
+@pytest.mark.parametrize(
+    "exported", [None, 5, pa.array([1]).__arrow_c_array__()[1]], ids=["None", "int", "another capsule"]
+)
+def test_d10_what_exports_no_stream_is_a_type_error(dataset: drt.CachedDataset, exported: Any) -> None:
+    found = rf"expected an Arrow stream from .*Exporting.__arrow_c_stream__, found {type(exported).__name__}; pass a"
+    with pytest.raises(TypeError, match=found):
+        dataset.update_metadata(Exporting(exported))
+
+
+def test_d10_export_that_cannot_be_called_is_a_type_error(dataset: drt.CachedDataset) -> None:
+    odd: Any = type("Odd", (), {"__arrow_c_stream__": 5})()
+    with pytest.raises(TypeError, match=r"expected an Arrow stream from .*, found int; pass a"):
+        dataset.update_metadata(odd)
+
+
+@pytest.mark.parametrize("of", ["polars", "pyarrow"])
+def test_d10_single_column_is_a_type_error(dataset: drt.CachedDataset, of: str) -> None:
+    frame = dataset.get_metadata()
+    column: Any = frame["weight"] if of == "polars" else frame.to_arrow()["weight"]
+    with pytest.raises(TypeError, match=r"found a single column \(.*(Series|ChunkedArray)\); pass the whole frame"):
+        dataset.update_metadata(column)
+
+
 FOREIGN = [
     pa.array([(1, 2, 3)] * ROWS, type=pa.month_day_nano_interval()),
     pa.array([1] * ROWS, type=pa.decimal256(60, 2)),
@@ -200,23 +259,26 @@ REFUSALS: list[tuple[Any, str]] = [
     (pl.Series("weight", [1, 1, 1, 0, 1]), r'column "weight", row 3: .*found 0; .*filter\(pl\.col\("weight"\) > 0\)'),
     (
         pl.Series("weight", [1.0, -2.5, 1.0, 1.0, 1.0]),
-        r'column "weight", row 1: expected a positive finite number, found -2\.5$',
+        r'column "weight", row 1: expected a positive finite number, found -2\.5; shift or clip',
     ),
-    (pl.Series("weight", [1.0] * 4 + [float("inf")]), r'column "weight", row 4: .*found inf$'),
-    (pl.Series("weight", [float("nan")] + [1.0] * 4), r'column "weight", row 0: .*found NaN$'),
-    (pl.Series("weight", [1.0, None, 1.0, 1.0, 1.0]), r'column "weight", row 1: .*found null'),
+    (pl.Series("weight", [1.0] * 4 + [float("inf")]), r'column "weight", row 4: .*found inf; scale'),
+    (pl.Series("weight", [float("nan")] + [1.0] * 4), r'column "weight", row 0: .*found NaN; fill it'),
+    (pl.Series("weight", [1.0, None, 1.0, 1.0, 1.0]), r'column "weight", row 1: .*found null; fill it'),
     (pl.Series("weight", [1.7e308] * ROWS), r'column "weight": .*finite sum'),
     (pl.Series("weight", ["1"] * ROWS), r'column "weight": expected a numeric type, found .*; cast'),
-    (pl.Series("weight", [True] * ROWS), r'column "weight": expected a numeric type, found Boolean'),
-    (pl.Series("weight", [None] * ROWS, dtype=pl.Null), r'column "weight": expected a numeric type, found Null'),
+    (pl.Series("weight", [True] * ROWS), r'column "weight": expected a numeric type, found bool; cast'),
+    (pl.Series("weight", [None] * ROWS, dtype=pl.Null), r'column "weight": expected a numeric type, found null; cast'),
     (pl.Series("sample_id", [0, 1, 2, 0, 7]), r'column "sample_id", row 4: found 7, but .*0 to 1'),
     (pl.Series("sample_id", [0, 1, -2, 0, 1]), r'column "sample_id", row 2: .*found -2'),
     (pl.Series("sample_id", [0, None, 2, 0, 1]), r'column "sample_id", row 1: .*found null'),
-    (pl.Series("sample_id", [0.0, 1.0, 2.0, 0.0, 1.0]), r'column "sample_id": expected an integer type, found Float64'),
+    (
+        pl.Series("sample_id", [0.0, 1.0, 2.0, 0.0, 1.0]),
+        r'column "sample_id": expected an integer type, found float64; cast',
+    ),
     (pl.Series("cache_id", [5, 5, 5, 5, 5]), r'column "cache_id", row 0: found 5, but no cache has cache_id 5'),
     (
         pl.Series("number", [0.0] * ROWS),
-        r'column "number": expected the type it is stored with \(int, Arrow type Int64\), found Float64',
+        r'column "number": expected the type it is stored with \(int64\), found float64; cast the column',
     ),
 ]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import QUIET, numbered, opened, write, write_error
+from support import QUIET, Listed, numbered, opened, write, write_error
 
 import dataset_rt as drt
 
@@ -52,6 +52,79 @@ def test_g_configuration_that_skipped_validation_is_checked_again(runtime: drt.D
         )
     with pytest.raises(ValueError, match="prefetch_size"):
         runtime.cached_dataset([path], reader_config=CONFIG.model_copy(update={"prefetch_size": 0}))
+
+
+@pytest.mark.parametrize(
+    ("update", "error", "message"),
+    [
+        ({"seed": -5}, ValueError, r"seed must be 0 \.\.\. 2\^64-1, found -5"),
+        ({"seed": 2**64}, ValueError, r"seed must be .*found 18446744073709551616"),
+        ({"seed": 10**5000}, ValueError, r"seed must be .*found an int of 16610 bits"),
+        ({"seed": True}, TypeError, "seed must be an int, found bool"),
+        ({"seed": None}, TypeError, "seed must be an int, found NoneType"),
+        ({"shuffle": 1}, TypeError, "shuffle must be a bool, found int"),
+        ({"prefetch_size": 0}, ValueError, "prefetch_size must be"),
+        ({"prefetch_size": -1}, ValueError, "prefetch_size must be .*found -1"),
+    ],
+)
+def test_g_reader_configuration_that_skipped_validation_is_refused_in_our_words(
+    runtime: drt.DatasetRuntime, tmp_path: Path, update: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    [path] = write(runtime, tmp_path, numbered("a", 1))
+    with pytest.raises(error, match=f"^{message}"):
+        runtime.cached_dataset([path], reader_config=CONFIG.model_copy(update=update))
+    with pytest.raises(error, match=f"^{message}"):
+        runtime.from_cache_sources(
+            [numbered("new", 1)],
+            tmp_path / "other",
+            reader_config=CONFIG.model_copy(update=update),
+            writer_config=QUIET,
+        )
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize(
+    ("update", "error", "message"),
+    [
+        ({"num_processes": -1}, ValueError, r"num_processes must be 0 \.\.\. 2\^63-1, found -1"),
+        ({"num_processes": True}, TypeError, "num_processes must be an int, found bool"),
+        ({"num_processes": 2, "process_timeout_seconds": float("nan")}, ValueError, "process_timeout_seconds must be"),
+        ({"process_timeout_seconds": "1"}, TypeError, "process_timeout_seconds must be a float, found str"),
+        ({"max_shard_bytes": 1.5}, TypeError, "max_shard_bytes must be an int, found float"),
+        ({"show_progress": None}, TypeError, "show_progress must be a bool, found NoneType"),
+        (
+            {"shard_compression": drt.ShardCompression.model_construct(algo="zstd")},  # type: ignore[arg-type]
+            ValueError,
+            'shard_compression.algo must be "none" or "lz4", found "zstd"',
+        ),
+        ({"profiler": None}, ValueError, "a configuration needs path, found none in NoneType"),
+    ],
+)
+def test_g_writer_configuration_that_skipped_validation_is_refused_in_our_words(
+    runtime: drt.DatasetRuntime, tmp_path: Path, update: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=f"^{message}"):
+        runtime.write_cache(numbered("b", 1), tmp_path / "base", writer_config=QUIET.model_copy(update=update))
+    assert not (tmp_path / "base").exists()
+
+
+def test_g_huge_ints_are_told_by_their_size(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
+    """Python prints no int of so many digits: an exception within the message would land on stderr, or replace it."""
+    dataset = opened(runtime, write(runtime, tmp_path, numbered("a", 1)))
+    huge = 10**5000
+    told = "found an int of 16610 bits"
+    with pytest.raises(ValueError, match=f"epoch_len must be .*{told}"):
+        dataset.set_epoch_len(huge)
+    with pytest.raises(ValueError, match=f"num_workers must be .*{told}"):
+        drt.DatasetRuntime(num_workers=-huge)
+    with pytest.raises(IndexError, match="no sample has cache_id an int of 16610 bits"):
+        dataset.get_item(huge, 0)
+    with pytest.raises(ValueError, match=f"batch_size must be .*{told}"):
+        dataset.to_torch_dataloader(batch_size=huge)
+    with pytest.raises(ValueError, match=f"timeout must be .*{told}"):
+        dataset.to_torch_dataloader(timeout=huge)
+    key: Any = huge
+    assert "metadata keys must be str" in write_error(runtime, tmp_path, Listed("b", [(b"", {key: 1})]))
 
 
 def test_g_file_errors_carry_errno_and_filename(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
