@@ -29,23 +29,28 @@ const SMALL_RECORD: usize = 16 << 10;
 /// The processor fetches the rest of a record by itself once it is read in order.
 const SMALL_RECORD_PREFETCH: usize = 2 << 10;
 
+/// Records up to this size, and all index rows and metadata, the processor fetches by itself when they are read in order.
+const TINY_RECORD: usize = 256;
+
 /// Of a large record only the length in front is asked for.
 const LARGE_RECORD_PREFETCH: usize = 8;
 
 /// Plans the samples of `rows`, which are numbered through all caches.
 #[must_use]
 pub fn plan(set: &CacheSet, rows: &[u64]) -> Vec<PlannedSample> {
-    let follows = |pair: &[u64]| matches!(pair, [row, next] if row.wrapping_add(1) == *next);
-    if rows.windows(2).all(follows) {
-        // The processor fetches what is read in order by itself.
-        return rows.iter().map(|row| plan_one(set, set.place(*row))).collect();
-    }
-    for row in rows {
-        let place = set.place(*row);
-        if let Some(cache) = set.caches().get(place.cache) {
-            cache.index().prefetch(place.row);
-            cache.prefetch_metadata(place.row);
+    let in_order = rows.windows(2).all(|pair| matches!(pair, [row, next] if row.wrapping_add(1) == *next));
+    if !in_order {
+        for row in rows {
+            let place = set.place(*row);
+            if let Some(cache) = set.caches().get(place.cache) {
+                cache.index().prefetch(place.row);
+                cache.prefetch_metadata(place.row);
+            }
         }
+    } else if let Some(first) = rows.first()
+        && set.record_place(set.place(*first)).is_ok_and(|record| record.end - record.start <= TINY_RECORD)
+    {
+        return rows.iter().map(|row| plan_one(set, set.place(*row))).collect();
     }
     let mut samples: Vec<_> = rows.iter().map(|row| find_record(set, set.place(*row))).collect();
     for sample in &mut samples {
