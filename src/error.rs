@@ -88,6 +88,15 @@ pub enum Error {
         source: Box<Error>,
     },
 
+    /// The system gives no more memory.
+    #[error("cannot allocate {bytes} bytes for {purpose}; free memory or work on less at once")]
+    OutOfMemory {
+        /// How much was asked for.
+        bytes: usize,
+        /// What for, as a noun phrase.
+        purpose: &'static str,
+    },
+
     /// The object was closed, or was inherited through `fork`: make a new one.
     #[error("{0}")]
     Unusable(String),

@@ -40,6 +40,7 @@ pub mod format;
 pub mod fs;
 pub mod ids;
 pub mod mapped;
+pub mod memory;
 pub mod pool;
 pub mod prefetch;
 pub mod progress;

@@ -75,7 +75,7 @@ fn check(name: &str, source_name: &str, algo: CompressionAlgo, times: usize) {
         let number = usize::try_from(place.shard).unwrap();
         let shard = &mut shards[number];
         let offset = shard.len();
-        encoder.encode(metadata(row), shard);
+        encoder.encode(metadata(row), shard).unwrap();
         assert_eq!(payload_offset(&shard[offset..]), Some(shard.len() - offset));
         algo.compress(&payload(row, times), shard).unwrap();
         let length = (shard.len() - offset) as u64;

@@ -11,7 +11,7 @@ fn envelope(columns: &[(&str, ValueRef<'_>)]) -> Vec<u8> {
     let schema = Schema::new(columns.iter().map(field).collect()).unwrap();
     let value = |field: &Field| columns.iter().find(|(name, _)| *name == field.name).unwrap().1;
     let mut out = b"before".to_vec();
-    RecordEncoder::new(&schema).encode(schema.fields().iter().map(value), &mut out);
+    RecordEncoder::new(&schema).encode(schema.fields().iter().map(value), &mut out).unwrap();
     out.split_off(6)
 }
 

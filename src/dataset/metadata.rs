@@ -9,6 +9,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use crate::cancel::Waiter;
 use crate::error::{Error, Result};
 use crate::format::schema::Field as StoredField;
+use crate::memory::{filled, with_room};
 use crate::pool::{WorkerPool, map_blocks};
 use crate::reader::{Cache, CacheSet};
 use crate::value::Kind;
@@ -78,7 +79,9 @@ impl SharedColumns {
     fn for_rows(rows: u64) -> Result<Self> {
         let count = usize::try_from(rows)
             .map_err(|_| Error::InvalidValue(format!("a table of {rows} rows does not fit into memory")))?;
-        Ok(Self { sample_ids: (0..rows).collect(), weights: vec![1.0; count].into() })
+        let mut sample_ids = with_room(count, "the sample ids of the table")?;
+        sample_ids.extend(0..rows);
+        Ok(Self { sample_ids: sample_ids.into(), weights: filled(1.0, count, "the weights of the table")?.into() })
     }
 
     /// All columns for some stored rows of a cache, the first of which is row `first`.

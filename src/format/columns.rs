@@ -26,10 +26,17 @@ pub struct TextBuffer {
 
 impl TextBuffer {
     /// Adds a row.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
     #[inline]
-    pub fn push(&mut self, text: &str) {
+    pub fn push(&mut self, text: &str) -> Result<()> {
+        if self.text.try_reserve(text.len()).is_err() {
+            return Err(Error::OutOfMemory { bytes: text.len(), purpose: "a copy of a metadata text" });
+        }
         self.text.push_str(text);
         self.ends.push(self.text.len());
+        Ok(())
     }
 
     /// The text of `row`.
@@ -108,14 +115,14 @@ impl ColumnBuffer {
     /// Adds a row.
     ///
     /// # Errors
-    /// [`Error::WrongType`] when the value is of another kind; the column is unchanged then.
+    /// [`Error::WrongType`] when the value is of another kind, [`Error::OutOfMemory`]; the column is unchanged then.
     #[inline]
     pub fn push(&mut self, value: ValueRef<'_>) -> Result<()> {
         match (self, value) {
             (Self::Bool(values), ValueRef::Bool(value)) => values.push(value),
             (Self::Int(values), ValueRef::Int(value)) => values.push(value),
             (Self::Float(values), ValueRef::Float(value)) => values.push(value),
-            (Self::String(texts), ValueRef::String(value)) => texts.push(value),
+            (Self::String(texts), ValueRef::String(value)) => return texts.push(value),
             (column, value) => {
                 return Err(Error::WrongType(format!(
                     "expected a metadata value of kind {}, found {}",

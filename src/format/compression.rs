@@ -2,6 +2,7 @@
 
 use super::Damage;
 use crate::error::{Error, Result};
+use crate::memory::reserve;
 
 /// Bytes of the original length in front of an LZ4 block.
 const LENGTH_BYTES: usize = 4;
@@ -51,17 +52,22 @@ impl CompressionAlgo {
     /// Appends `payload` to `out` in its stored form.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when an LZ4 payload has 4 GiB or more; `out` is unchanged then.
+    /// [`Error::InvalidValue`] when an LZ4 payload has 4 GiB or more, [`Error::OutOfMemory`]; `out` is unchanged then.
     pub fn compress(self, payload: &[u8], out: &mut Vec<u8>) -> Result<()> {
         match self {
-            Self::None => out.extend_from_slice(payload),
+            Self::None => {
+                reserve(out, payload.len(), "a record")?;
+                out.extend_from_slice(payload);
+            }
             Self::Lz4 => {
                 self.check_payload_len(payload.len())?;
                 let start = out.len();
+                let most = LENGTH_BYTES + lz4_flex::block::get_maximum_output_size(payload.len());
+                reserve(out, most, "a compressed payload")?;
                 // The check above is what makes this conversion whole.
                 out.extend_from_slice(&u32::try_from(payload.len()).unwrap_or(u32::MAX).to_le_bytes());
                 let block = start + LENGTH_BYTES;
-                out.resize(block + lz4_flex::block::get_maximum_output_size(payload.len()), 0);
+                out.resize(start + most, 0);
                 let room = out.get_mut(block..).unwrap_or_default();
                 let written = lz4_flex::block::compress_into(payload, room).map_err(|error| {
                     Error::InvalidValue(format!("a payload of {} bytes cannot be compressed: {error}", payload.len()))

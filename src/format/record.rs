@@ -4,10 +4,15 @@
 //! take metadata from `metadata.arrow` and only skip it.
 
 use super::schema::Schema;
+use crate::error::Result;
+use crate::memory::reserve;
 use crate::value::ValueRef;
 
 /// Bytes of the length in front of the JSON.
 pub const LENGTH_BYTES: usize = 8;
+
+/// Texts from this size on are worth asking for memory.
+const LARGE_TEXT: usize = 64 * 1024;
 
 /// Writes envelopes for one schema.
 #[derive(Debug, Clone)]
@@ -30,8 +35,11 @@ impl RecordEncoder {
     }
 
     /// Appends the envelope of one sample. `values` are its metadata in schema order, exactly one a column.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`](crate::error::Error::OutOfMemory) when there is none for a large text.
     #[inline]
-    pub fn encode<'a>(&self, values: impl IntoIterator<Item = ValueRef<'a>>, out: &mut Vec<u8>) {
+    pub fn encode<'a>(&self, values: impl IntoIterator<Item = ValueRef<'a>>, out: &mut Vec<u8>) -> Result<()> {
         let start = out.len();
         out.extend_from_slice(&[0; LENGTH_BYTES]);
         if self.prefixes.is_empty() {
@@ -45,7 +53,12 @@ impl RecordEncoder {
                 ValueRef::Bool(false) => out.extend_from_slice(b"false"),
                 ValueRef::Int(value) => append_json(out, &value),
                 ValueRef::Float(value) => append_json(out, &value),
-                ValueRef::String(value) => append_json(out, value),
+                ValueRef::String(value) => {
+                    if value.len() >= LARGE_TEXT {
+                        reserve(out, json_bound(value), "a record")?;
+                    }
+                    append_json(out, value);
+                }
             }
         }
         out.push(b'}');
@@ -53,7 +66,14 @@ impl RecordEncoder {
         if let Some(length) = out.get_mut(start..start + LENGTH_BYTES) {
             length.copy_from_slice(&json_bytes.to_le_bytes());
         }
+        Ok(())
     }
+}
+
+/// Bytes that a text takes at most: `\u0000` is the longest escape.
+fn json_bound(text: &str) -> usize {
+    let escaped = text.bytes().filter(|byte| *byte < b' ' || matches!(byte, b'"' | b'\\')).count();
+    text.len().saturating_add(escaped.saturating_mul(5)).saturating_add(2)
 }
 
 /// `serde_json` is the reference for how numbers and escapes look; NaN and infinities become `null`.

@@ -8,6 +8,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use super::error::to_py_err;
+use crate::memory::filled;
 use crate::reader::PayloadBuffer;
 use crate::writer::SharedBytes;
 
@@ -65,7 +67,8 @@ impl<'py> BufferView<'py> {
 
     /// The bytes in the order of the elements, last index fastest.
     pub(super) fn gather(&self) -> PyResult<Vec<u8>> {
-        let mut bytes = vec![0_u8; usize::try_from(self.view.len).unwrap_or(0)];
+        let len = usize::try_from(self.view.len).unwrap_or(0);
+        let mut bytes = filled(0_u8, len, "a copy of a payload").map_err(|error| to_py_err(&error))?;
         // SAFETY: the target has exactly `len` bytes, and the view is valid.
         let status = unsafe {
             ffi::PyBuffer_ToContiguous(bytes.as_mut_ptr().cast(), &raw const *self.view, self.view.len, ORDER)

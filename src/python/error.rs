@@ -4,7 +4,8 @@ use std::io;
 use std::path::Path;
 
 use pyo3::exceptions::{
-    PyFileExistsError, PyIndexError, PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyTypeError, PyValueError,
+    PyFileExistsError, PyIndexError, PyKeyboardInterrupt, PyMemoryError, PyOSError, PyRuntimeError, PyTypeError,
+    PyValueError,
 };
 use pyo3::prelude::*;
 
@@ -32,6 +33,7 @@ fn exception(cause: &Error, message: String) -> PyErr {
             }
             source => exception(source, message),
         },
+        Error::OutOfMemory { .. } => PyMemoryError::new_err(message),
         Error::Unusable(_) | Error::Panicked(_) => PyRuntimeError::new_err(message),
         Error::Interrupted => PyKeyboardInterrupt::new_err(()),
     }

@@ -167,8 +167,8 @@ unsafe fn fill_from(bytes: &[u8], found: &FoundPayload, target: *mut u8) -> std:
 }
 
 #[cold]
-fn no_memory(len: usize) -> Error {
-    Error::InvalidValue(format!("cannot allocate {len} bytes for a payload; free memory or read fewer at once"))
+fn no_memory(bytes: usize) -> Error {
+    Error::OutOfMemory { bytes, purpose: "a payload" }
 }
 
 /// Samples that are being read on the pool into buffers that stay with the caller.

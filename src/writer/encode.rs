@@ -60,7 +60,9 @@ impl Encoded {
         self.records.reserve(batch.len());
         for row in 0..batch.len() {
             let own_start = self.own.len();
-            encoder.encode(batch.columns().iter().filter_map(|column| ColumnBuffer::get(column, row)), &mut self.own);
+            let refuse = |error| Error::InvalidValue(format!("row {}: {error}", batch.first_row() + row as u64));
+            let values = batch.columns().iter().filter_map(|column| ColumnBuffer::get(column, row));
+            encoder.encode(values, &mut self.own).map_err(refuse)?;
             let payload = batch.payload(row);
             let stays = algo == CompressionAlgo::None && payload.len() >= WRITE_IN_PLACE_FROM;
             if algo == CompressionAlgo::None {
@@ -69,8 +71,7 @@ impl Encoded {
                 }
             } else {
                 let started = times.started();
-                algo.compress(payload, &mut self.own)
-                    .map_err(|error| Error::InvalidValue(format!("row {}: {error}", batch.first_row() + row as u64)))?;
+                algo.compress(payload, &mut self.own).map_err(refuse)?;
                 if let Some(started) = started {
                     let spent = started.elapsed();
                     compressing += spent;

@@ -8,6 +8,7 @@ use crate::error::{Error, Result, excerpt};
 use crate::format::columns::ColumnBuffer;
 use crate::format::compression::CompressionAlgo;
 use crate::format::schema::{Field, Schema};
+use crate::memory::reserve;
 use crate::value::ValueRef;
 
 use super::profile::{Stage, StageTimes};
@@ -202,6 +203,10 @@ impl Rows {
             debug_assert!(self.closed.is_none(), "the pipeline takes closed runs before each pull");
             self.closed = Some(self.take_current());
         }
+        if let PayloadRef::Copied(bytes) = &payload {
+            let room = reserve(&mut self.current.arena, bytes.len(), "a copy of a payload");
+            room.map_err(|error| self.refuse(error))?;
+        }
         let batch = &mut self.current;
         batch.payloads.push(match payload {
             PayloadRef::Shared(owner) => Payload::Shared(owner),
@@ -223,7 +228,7 @@ impl Rows {
     #[inline]
     pub fn push_value(&mut self, column: usize, value: ValueRef<'_>) -> Result<()> {
         match self.current.columns.get_mut(column) {
-            Some(buffer) if buffer.kind() == value.kind() => buffer.push(value),
+            Some(buffer) if buffer.kind() == value.kind() => buffer.push(value).map_err(|error| self.refuse(error)),
             _ => Err(self.wrong_kind(column, value.kind().as_str())),
         }
     }

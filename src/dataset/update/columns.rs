@@ -14,6 +14,7 @@ use crate::dataset::metadata::{CACHE_ID, SAMPLE_ID, WEIGHT, stored_type};
 use crate::dataset::type_name::type_name;
 use crate::error::{Error, Result};
 use crate::format::schema::Schema;
+use crate::memory::with_room;
 use crate::pool::map_blocks;
 
 /// Where the columns of a given table are.
@@ -160,6 +161,10 @@ impl Work<'_> {
             });
             return Ok(shared.collect());
         }
+        let mut whole = Vec::with_capacity(arrays.len());
+        for array in &arrays {
+            whole.push(with_room::<T::Native>(array.len(), "a column of the table")?);
+        }
         let parts = map_blocks(self.pool, waiter, self.blocks.len(), &|number, cancel| {
             cancel.check()?;
             let Some(block) = self.blocks.get(number) else { return Ok(None) };
@@ -167,7 +172,6 @@ impl Work<'_> {
             let part = array.slice(block.rows.start, block.rows.len());
             convert::<T>(&part, column, block).map(|numbers| Some((block.batch, numbers)))
         })?;
-        let mut whole: Vec<Vec<T::Native>> = arrays.iter().map(|array| Vec::with_capacity(array.len())).collect();
         for (batch, numbers) in parts.into_iter().flatten() {
             if let Some(whole) = whole.get_mut(batch) {
                 whole.extend_from_slice(numbers.values());

@@ -64,7 +64,7 @@ pub(super) fn build(
     let weights = work.numbers::<Float64Type>(&Column { name: WEIGHT, place: places.weight }, waiter)?;
     weights::check(&work, &weights, waiter)?;
     let rows = rows::row_map(&work, caches, &cache_ids, &sample_ids, waiter)?;
-    let (weights, all_weights) = weights::shared(weights);
+    let (weights, all_weights) = weights::shared(weights)?;
     let draws = if config.shuffle {
         DrawStream::weighted(&all_weights, config.seed, &mut |blocks, block_work| {
             run_all(pool, waiter, blocks, &|block, cancel| {

@@ -10,6 +10,7 @@ use crate::dataset::metadata::{CACHE_ID, SAMPLE_ID};
 use crate::dataset::table::RowMap;
 use crate::error::{Error, Result};
 use crate::ids::{CacheId, SampleId};
+use crate::memory::filled;
 use crate::pool::{map_blocks, run_all};
 use crate::reader::{Cache, CacheSet};
 
@@ -94,7 +95,7 @@ fn list<T: Copy + Default + Send>(
     rows: usize,
     waiter: &mut dyn Waiter,
 ) -> Result<Vec<T>> {
-    let mut all = vec![T::default(); rows];
+    let mut all = filled(T::default(), rows, "the rows of the table")?;
     let mut rest = all.as_mut_slice();
     let mut parts = Vec::with_capacity(work.blocks.len());
     for block in &work.blocks {

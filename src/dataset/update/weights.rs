@@ -7,6 +7,7 @@ use super::Work;
 use crate::cancel::Waiter;
 use crate::dataset::metadata::WEIGHT;
 use crate::error::{Error, Result};
+use crate::memory::with_room;
 use crate::pool::map_blocks;
 
 /// Every weight is positive and finite, and so is their sum.
@@ -50,12 +51,12 @@ fn not_a_weight(row: usize, weight: f64) -> Error {
 }
 
 /// The weights of each batch, and those of all batches in one piece, which they share.
-pub(super) fn shared(weights: Vec<Float64Array>) -> (Vec<Float64Array>, ScalarBuffer<f64>) {
+pub(super) fn shared(weights: Vec<Float64Array>) -> Result<(Vec<Float64Array>, ScalarBuffer<f64>)> {
     if let [only] = weights.as_slice() {
         let whole = only.values().clone();
-        return (weights, whole);
+        return Ok((weights, whole));
     }
-    let mut whole = Vec::with_capacity(weights.iter().map(|part| part.values().len()).sum());
+    let mut whole = with_room(weights.iter().map(|part| part.values().len()).sum(), "the weights of the table")?;
     for part in &weights {
         whole.extend_from_slice(part.values());
     }
@@ -67,5 +68,5 @@ pub(super) fn shared(weights: Vec<Float64Array>) -> (Vec<Float64Array>, ScalarBu
         first += len;
         Float64Array::new(values, None)
     });
-    (parts.collect(), whole)
+    Ok((parts.collect(), whole))
 }

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::pairing::{Lengths, Pairing};
 use super::{AliasTable, alias_bits};
 use crate::error::{Error, Result};
+use crate::memory::filled;
 use crate::prefetch::advise_huge_pages;
 use crate::sampling::total::{ExactSum, Survey};
 
@@ -65,7 +66,7 @@ impl AliasTable {
 
         // The capacity is at most 2^62 / rows + 2, so that every threshold fits above the bits of an alias.
         let alias_bits = alias_bits(rows);
-        let mut cells = vec![0; weights.len()];
+        let mut cells = filled(0, weights.len(), "the sampling table")?;
         advise_huge_pages(&mut cells);
         let parts: Vec<_> = cells.chunks_mut(BLOCK_ROWS).map(Mutex::new).collect();
         run(parts.len(), &|block| {
