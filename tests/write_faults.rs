@@ -221,3 +221,33 @@ fn c10_a_report_that_fails_is_not_left_half_written() {
         assert_eq!(left, ["first", "profile.json", "tmp"], "{kind:?}");
     }
 }
+
+#[test]
+fn c10_staging_that_could_not_be_removed_is_removed_at_the_end_of_the_call_or_by_the_next_write() {
+    let runtime = Runtime::new(1).unwrap();
+    let full = (When::Every(Operation::Write), Fault::Fail(libc::ENOSPC));
+
+    // One removal fails, whichever operation that is: the end of the call tries again.
+    let mut failed = 0;
+    for number in 0..30 {
+        let base = temp_dir();
+        let armed = arm(base.path(), &[(When::At(number), Fault::Fail(libc::EMFILE)), full]);
+        write(&runtime, base.path());
+        let seen = armed.seen();
+        drop(armed);
+        if seen.get(number).is_some_and(|(operation, _)| *operation == Operation::RemoveDir) {
+            failed += 1;
+            assert_eq!(staging(base.path()).len(), 0, "{seen:?}");
+        }
+    }
+    assert!(failed > 0);
+
+    // No removal succeeds: the next write tries again, although the owner of the directory lives.
+    let base = temp_dir();
+    let armed = arm(base.path(), &[(When::Every(Operation::RemoveDir), Fault::Fail(libc::EMFILE)), full]);
+    write(&runtime, base.path());
+    drop(armed);
+    assert_ne!(staging(base.path()).len(), 0);
+    write(&runtime, base.path());
+    assert_eq!(staging(base.path()).len(), 0);
+}

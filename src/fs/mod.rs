@@ -7,6 +7,7 @@ pub mod fault;
 #[path = "no_fault.rs"]
 mod fault;
 mod heartbeat;
+mod leftovers;
 mod new_file;
 mod operation;
 mod publish;
@@ -20,6 +21,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 pub use heartbeat::{Heart, KeptAlive};
+pub use leftovers::{has_leftovers, sweep_leftovers};
 pub use new_file::NewFile;
 pub use operation::Operation;
 pub use publish::{already_exists, publish};

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::leftovers::remove_unused;
 use super::{STAGING_DIR, StagingStamp, create_dir_all, operation, publish};
 use crate::error::{Error, Result};
 
@@ -58,7 +59,7 @@ impl Staging {
     /// [`Error::File`] when something cannot be removed.
     pub fn discard(mut self) -> Result<()> {
         self.finished = true;
-        operation::remove_dir_all(&self.path).map_err(|error| Error::file("remove directory", &self.path, error))
+        remove_unused(&self.path).map_err(|error| Error::file("remove directory", &self.path, error))
     }
 }
 
@@ -66,7 +67,7 @@ impl Drop for Staging {
     fn drop(&mut self) {
         if !self.finished && self.owner == std::process::id() {
             // An error that led here is the one to report, not this one.
-            let _ = operation::remove_dir_all(&self.path);
+            let _ = remove_unused(&self.path);
         }
     }
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use super::leftovers::{remove_unused, sweep_leftovers};
 use super::staging::unique_name;
 use super::stamp::Owner;
 use super::{STAGING_DIR, StagingStamp, operation};
@@ -21,6 +22,7 @@ const SILENCE_OF_THE_DEAD: Duration = Duration::from_secs(24 * 60 * 60);
 /// [`Error::File`] for the first thing that cannot be removed, the rest is removed all the same; [`Error::Interrupted`]
 /// after `cancel` was cancelled.
 pub fn sweep(base: impl AsRef<Path>, cancel: &CancelToken) -> Result<()> {
+    sweep_leftovers(base.as_ref());
     let parent = base.as_ref().join(STAGING_DIR);
     let entries = match fs::read_dir(&parent) {
         Ok(entries) => entries,
@@ -54,7 +56,7 @@ pub fn sweep(base: impl AsRef<Path>, cancel: &CancelToken) -> Result<()> {
 fn remove(parent: &Path, staging: &Path, here: &StagingStamp) -> Result<()> {
     let taken = parent.join(unique_name(here));
     match operation::rename_no_replace(staging, &taken) {
-        Ok(()) => operation::remove_dir_all(&taken).map_err(|error| Error::file("remove directory", &taken, error)),
+        Ok(()) => remove_unused(&taken).map_err(|error| Error::file("remove directory", &taken, error)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(Error::file("take away", staging, error)),
     }

@@ -358,6 +358,23 @@ impl Puller<'_> {
         }
     }
 
+    /// Comes back for staging that could not be removed while the sources were at work, which may hold all files open.
+    fn sweep_leftovers(&mut self) {
+        let base = self.call.base().to_path_buf();
+        if !fs::has_leftovers(&base) {
+            return;
+        }
+        let removing = Task::spawn(self.pool, move || {
+            fs::sweep_leftovers(&base);
+            Ok(())
+        });
+        if let Ok(removing) = removing {
+            while !removing.is_done() {
+                let _ = self.waiter.wait(&mut |timeout| removing.wait(timeout));
+            }
+        }
+    }
+
     /// Leaves nothing behind: no task of this call is running or queued afterwards.
     fn wind_up(&mut self, aborted: bool) {
         if aborted {
@@ -369,6 +386,7 @@ impl Puller<'_> {
             let _ = self.waiter.wait(&mut |timeout| call.wait_for_all(timeout));
         }
         drop(call.take_retired());
+        self.sweep_leftovers();
         self.progress.finish();
     }
 }

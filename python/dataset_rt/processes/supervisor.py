@@ -46,6 +46,8 @@ class Hooks:
     wait: Callable[[Iterable[Any], float], Sequence[Any]] = connection.wait
     # Gets the number of tasks that have an outcome.
     progress: Callable[[int], None] = lambda _done: None
+    # Gets the name of a task and gives its cache, if there is a complete one.
+    published: Callable[[str], Path | None] = lambda _name: None
     # Gets the process number of a worker process that may have left something behind.
     clean_up: Callable[[int], None] = lambda _pid: None
 
@@ -71,6 +73,8 @@ class Supervisor:
         self._children: list[Child] = []
         self._waiting: deque[Task] = deque()
         self._outcomes: dict[int, Outcome] = {}
+        # Positions of tasks whose worker process ended or was stopped before it told what became of them.
+        self._cut_short: set[int] = set()
         self._cause: str | None = None
         self._raised: BaseException | None = None
 
@@ -93,7 +97,9 @@ class Supervisor:
         if self._raised is not None:
             raise self._raised
         for task in tasks:
-            if task.position not in self._outcomes:
+            if task.position in self._cut_short and (cache := self._hooks.published(task.name)) is not None:
+                self._outcomes[task.position] = cache
+            elif task.position not in self._outcomes:
                 self._outcomes[task.position] = advice.not_run(self._cause or "the call ended early")
         return self._outcomes
 
@@ -214,6 +220,8 @@ class Supervisor:
                 child.kill()
             for child in self._children:
                 self._take_late(child)
+                if child.ready and child.job is not None:
+                    self._cut_short.add(child.job.position)
                 child.join()
                 if child.exit_code != 0 and child.pid is not None:
                     self._hooks.clean_up(child.pid)
@@ -222,8 +230,10 @@ class Supervisor:
     def _take_late(self, child: Child) -> None:
         """A cache that was published in spite of everything is a success; nothing else counts after the end of the call."""
         for report in child.reports():
-            if isinstance(report, Done) and isinstance(report.outcome, Path):
-                self._outcomes[report.position] = report.outcome
+            if isinstance(report, Done):
+                child.job = None
+                if isinstance(report.outcome, Path):
+                    self._outcomes[report.position] = report.outcome
 
     def abandon(self) -> bool:
         """End the call of another thread while the interpreter goes down around it; False for a forked copy of the call."""

@@ -43,7 +43,11 @@ def write_in_processes(
             functools.partial(make_native_writer, runtime.num_workers, base, silent, reuse=reuse),
             num_processes=config.num_processes,
             timeout_seconds=config.process_timeout_seconds,
-            hooks=Hooks(progress=progress, clean_up=functools.partial(_clean_up, base)),
+            hooks=Hooks(
+                progress=progress,
+                published=functools.partial(_published, base),
+                clean_up=functools.partial(_clean_up, base),
+            ),
         ).run(tasks)
     return [(name, written.get(position, outcome)) for position, (name, outcome) in enumerate(outcomes)]
 
@@ -57,6 +61,12 @@ def make_native_writer(num_workers: int, base: str, config: "WriterConfig", *, r
         return outcome
 
     return write
+
+
+def _published(base: str, name: str) -> Path | None:
+    """The cache of a source, if there is one. Caches appear whole, and there was none before the worker processes began."""
+    cache = Path(base, name)
+    return cache if (cache / "manifest.json").is_file() else None
 
 
 def _clean_up(base: str, _pid: int) -> None:

@@ -169,3 +169,11 @@ class Killed(Numbered):
     def _kill_later(self) -> None:
         time.sleep(self.at)
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+class PublishedAndLost(Overtaken):
+    """Its cache is there, and its process is gone before it could tell."""
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from super().__iter__()
+        os._exit(3)

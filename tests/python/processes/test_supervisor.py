@@ -337,3 +337,25 @@ def test_c12_progress_counts_every_outcome(tmp_path: Path) -> None:
     seen: list[int] = []
     write(tmp_path, fakes.Unpicklable(), fakes.FileSource(), fakes.Unloadable(), hooks=Hooks(progress=seen.append))
     assert seen == [1, 2, 3]
+
+
+def _publish_and(base: Path, name: str, function: Any, *arguments: Any) -> None:
+    fakes.FileSource().write(base / name)
+    function(*arguments)
+
+
+def test_c11_a_cache_that_is_there_counts_although_nobody_could_tell(tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+    hang = fakes.Calls(_publish_and, (tmp_path, "s0", fakes.announce_and_hang, flag))
+    die = fakes.Calls(_after, (flag, _publish_and, tmp_path, "s1", os._exit, 3))
+    hooks = Hooks(published=lambda name: found if (found := tmp_path / name).exists() else None)
+    outcomes = write(tmp_path, hang, die, fakes.FileSource(), hooks=hooks)
+    assert outcomes[:2] == [tmp_path / "s0", tmp_path / "s1"]
+    assert message(outcomes[2]).startswith("not run: the pool was stopped by source 's1'")
+
+
+def test_c11_only_what_was_at_work_can_have_been_published(tmp_path: Path) -> None:
+    hooks = Hooks(published=lambda name: tmp_path / name)
+    outcomes = write(tmp_path, fakes.Calls(os._exit, (3,)), fakes.FileSource(), num_processes=1, hooks=hooks)
+    assert outcomes[0] == tmp_path / "s0"
+    assert message(outcomes[1]).startswith("not run: ")

@@ -242,3 +242,13 @@ def test_c11_closed_runtime_is_refused(tmp_path: Path) -> None:
     runtime.close()
     with pytest.raises(RuntimeError, match="closed"):
         write(runtime, tmp_path, Numbered("a", 1))
+
+
+def test_c11_a_cache_that_is_there_is_a_success_although_its_process_died(
+    runtime: drt.DatasetRuntime, tmp_path: Path
+) -> None:
+    lost, waiting = write(
+        runtime, tmp_path, [sources.PublishedAndLost("lost", tmp_path), Numbered("waiting", 3)], num_processes=1
+    )
+    assert lost == drt.CacheWriteSuccess("lost", tmp_path / "lost")
+    assert re.match(r"not run: .*'lost'.*exit code 3", message(waiting))
