@@ -10,6 +10,9 @@ use crate::progress::{ProgressSink, WriteProgress};
 /// Time between two drawings.
 const REDRAW: Duration = Duration::from_millis(100);
 
+/// Characters of a source's name that are shown.
+const MAX_NAME: usize = 24;
+
 /// Turns counters into the text of the line, with rates and an estimate of the time left.
 #[derive(Debug)]
 pub struct ProgressLine {
@@ -48,7 +51,7 @@ impl ProgressLine {
         if sources_total > 1 {
             let _ = write!(text, "[{sources_done}/{sources_total}] ");
         }
-        let name: String = progress.source_name.chars().filter(|char| !char.is_control()).collect();
+        let name = short(&progress.source_name);
         let seconds = now.duration_since(self.source_started).as_secs_f64().max(1e-3);
         let (samples_each, bytes_each) = (per(samples, seconds), per(payload_bytes, seconds));
         let _ = write!(text, "{name}: {samples} samples, {samples_each:.0} samples/s, {:.1} MB/s", bytes_each / 1e6);
@@ -61,6 +64,16 @@ impl ProgressLine {
         }
         text
     }
+}
+
+/// A name that leaves room for the numbers, and that no terminal takes for a command.
+fn short(name: &str) -> String {
+    let mut shown: String = name.chars().filter(|char| !char.is_control()).take(MAX_NAME + 1).collect();
+    if let Some((end, _)) = shown.char_indices().nth(MAX_NAME) {
+        shown.truncate(end);
+        shown.push('…');
+    }
+    shown
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rate for people to look at")]
@@ -108,7 +121,7 @@ impl ProgressSink for TerminalProgress {
     }
 
     fn finish(&mut self) {
-        if self.bar.is_hidden() {
+        if self.bar.is_hidden() || self.latest.sources_total == 0 {
             return;
         }
         // The last word stays on the terminal, with the cursor below it.
@@ -158,6 +171,16 @@ mod tests {
         );
         let text = line.update(&progress(10, 2, 5), at(13_000)).unwrap();
         assert!(text.starts_with("[2/5] ") && text.ends_with(", ETA 5:25:00"), "{text}");
+    }
+
+    #[test]
+    fn c12_long_names_leave_room_for_the_numbers() {
+        let start = Instant::now();
+        let named = WriteProgress { source_name: "ä".repeat(25), ..progress(0, 0, 1) };
+        let expected = format!("{}…: 0 samples, 0 samples/s, 0.0 MB/s", "ä".repeat(24));
+        assert_eq!(ProgressLine::new(start).text(&named, start), expected);
+        let fits = WriteProgress { source_name: "ä".repeat(24), ..named };
+        assert_eq!(ProgressLine::new(start).text(&fits, start), expected.replace('…', ""));
     }
 
     #[test]

@@ -241,7 +241,12 @@ fn what_is_no_single_json_object_is_refused() {
         refusal(&version_2("{\"format", "{\"sample_count\": 1, \"format")).contains("\"sample_count\" occurs twice")
     );
     assert!(refusal(&version_2("{\"format", "{\"x\": 1, \"x\": 1, \"format")).contains("\"x\" occurs twice"));
-    assert!(refusal(&"[".repeat(1_000_000)).contains("found JSON that is none"));
+    assert!(refusal(&"[".repeat(1_000_000)).contains("found other keys or values: invalid type: sequence"));
+    assert!(refusal("{").contains("found JSON that is none"));
+    // In the words of users, and with what to do.
+    let odd = refusal(&version_2("\"sample_count\": 1", "\"sample_count\": \"x\""));
+    assert!(odd.contains("expected an integer from 0 to 2^64-1") && !odd.contains("u64"), "{odd}");
+    assert!(odd.ends_with("; write the cache again, or restore it from a copy"), "{odd}");
     refusal(&version_2("{\"format", &format!("{{\"deep\": {}, \"format", "[".repeat(1_000_000))));
     let mut bytes = good.into_bytes();
     bytes[20] = 0xff;

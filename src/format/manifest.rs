@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::compression::Compression;
 use super::schema::Field;
-use super::{manifest_v2, manifest_v3};
+use super::{RESTORE, manifest_v2, manifest_v3};
 use crate::error::{Error, Result};
 use crate::ids::CacheId;
 
@@ -77,7 +77,10 @@ impl Manifest {
     /// # Errors
     /// [`Error::InvalidCache`] when it is no manifest of a known version.
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self> {
-        let invalid = |detail: String| Error::invalid_cache(path, format!("expected a cache manifest, found {detail}"));
+        let invalid = |detail: String| {
+            let advice = if detail.contains("write the cache again") { "" } else { RESTORE };
+            Error::invalid_cache(path, format!("expected a cache manifest, found {detail}{advice}"))
+        };
         let text = std::str::from_utf8(bytes).map_err(|error| invalid(format!("invalid UTF-8: {error}")))?;
         // What another version means by a key may be anything: its number comes first.
         let raw = manifest_v2::RawManifest::parse(text)

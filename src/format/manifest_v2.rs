@@ -8,6 +8,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::error::Category;
 
 use super::compression::{Compression, CompressionAlgo};
 use super::manifest::{FormatVersion, Manifest, RecordChecksums, ShardEntry};
@@ -77,7 +78,15 @@ fn skew(version: impl fmt::Display) -> String {
 impl RawManifest {
     /// One JSON object and nothing else. The error says what was found instead.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        serde_json::from_str(text).map_err(|error| format!("JSON that is none: {error}"))
+        serde_json::from_str(text).map_err(|error| match error.classify() {
+            // The names that the parser has for types are those of the language it is written in.
+            Category::Data => {
+                let told = error.to_string();
+                let told = told.replace("expected u64", "expected an integer from 0 to 2^64-1");
+                format!("other keys or values: {}", told.replace("expected f64", "expected a number"))
+            }
+            _ => format!("JSON that is none: {error}"),
+        })
     }
 
     /// Checks what the types did not say. The error says what was found instead.

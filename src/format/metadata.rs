@@ -10,9 +10,9 @@ use arrow_schema::{ArrowError, SchemaRef};
 
 pub use super::metadata_view::{BatchView, ColumnView, RawValue, RowView, TextView};
 
-use super::Damage;
 use super::metadata_parse::{RawBatch, RawColumn, arrow_schema, arrow_type, parse};
 use super::schema::{Field, Schema};
+use super::{Damage, RESTORE};
 use crate::error::{Error, Result};
 use crate::mapped::MappedFile;
 use crate::value::ValueRef;
@@ -35,7 +35,7 @@ impl MetadataFile {
     /// # Errors
     /// [`Error::InvalidCache`] when it is no Arrow IPC file, or has other columns or rows.
     pub fn open(map: &Arc<MappedFile>, fields: &[Field], rows: u64) -> Result<Self> {
-        Self::checked(map, fields, rows).map_err(|damage| damage.within(map.path()))
+        Self::checked(map, fields, rows).map_err(|damage| damage.advised(RESTORE).within(map.path()))
     }
 
     fn checked(map: &Arc<MappedFile>, fields: &[Field], rows: u64) -> std::result::Result<Self, Damage> {
@@ -122,7 +122,7 @@ impl MetadataFile {
         found
             .ok_or_else(|| Damage(format!("expected metadata in column {column} of row {row}, found none")))
             .and_then(|(view, place)| view.value(place))
-            .map_err(|damage| damage.within(self.path()))
+            .map_err(|damage| damage.advised(RESTORE).within(self.path()))
     }
 
     /// Asks for the memory of all slots of one row ahead of time.

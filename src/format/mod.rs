@@ -21,12 +21,20 @@ use std::path::Path;
 
 use crate::error::Error;
 
+/// What to do about a damaged file of a cache.
+const RESTORE: &str = "; write the cache again, or restore it from a copy";
+
 /// Damage in bytes whose file only the caller knows.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Damage(pub String);
 
 impl Damage {
+    /// With what to do about it, unless that is said.
+    fn advised(self, advice: &str) -> Self {
+        if self.0.contains("write the cache again") { self } else { Self(self.0 + advice) }
+    }
+
     /// The error that names the file.
     #[must_use]
     pub fn within(self, path: impl AsRef<Path>) -> Error {

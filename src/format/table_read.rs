@@ -36,7 +36,9 @@ impl TableFile {
     pub fn open(path: &Path) -> Result<Self> {
         let file = MappedFile::open(path)?;
         let file = Buffer::from(bytes::Bytes::from_owner(file));
-        Self::parse(path, &file).map_err(|damage| damage.within(path))
+        Self::parse(path, &file).map_err(|damage| {
+            damage.advised("; export it again with dump_config, or restore it from a copy").within(path)
+        })
     }
 
     /// Names and types of its columns.

@@ -1,5 +1,6 @@
 //! Payloads on their way in: what counts as bytes, and taking them without a copy where nothing can change them.
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -30,7 +31,19 @@ impl<'py> Payload<'py> {
                  serialise it to bytes first"
             )));
         }
-        let view = BufferView::new(&data)?;
+        let view = match BufferView::new(&data) {
+            Ok(view) => view,
+            // An array of dates, for example: the protocol has no word for them.
+            Err(error) if error.is_instance_of::<PyValueError>(data.py()) => {
+                let found = data.get_type().fully_qualified_name()?;
+                return Ok(Err(format!(
+                    "data must be bytes-like, found {found}, which does not show its memory ({}); \
+                     convert it to bytes, as with .tobytes()",
+                    error.value(data.py())
+                )));
+            }
+            Err(error) => return Err(error),
+        };
         if view.holds_objects() {
             return Ok(Err(
                 "data must be bytes-like, found a buffer of Python objects; serialise them first".to_owned()

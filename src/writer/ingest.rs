@@ -9,7 +9,7 @@ use crate::format::columns::ColumnBuffer;
 use crate::format::compression::CompressionAlgo;
 use crate::format::schema::{Field, Schema};
 use crate::memory::reserve;
-use crate::value::ValueRef;
+use crate::value::{Kind, ValueRef};
 
 use super::profile::{Stage, StageTimes};
 
@@ -270,8 +270,16 @@ impl Rows {
     #[must_use]
     pub fn wrong_kind(&self, column: usize, found: &str) -> Error {
         match self.schema.as_ref().and_then(|schema| schema.fields().get(column)) {
-            Some(Field { name, kind }) => self
-                .refuse(format_args!("metadata key {:?}: expected {kind} as in row 0, found {found}", excerpt(name))),
+            Some(Field { name, kind }) => {
+                let name = excerpt(name);
+                // What is said of other types ends with advice of its own.
+                let advice = if Kind::from_name(found).is_some() {
+                    format!("; convert all values of this key to one kind, such as {kind}")
+                } else {
+                    String::new()
+                };
+                self.refuse(format_args!("metadata key {name:?}: expected {kind} as in row 0, found {found}{advice}"))
+            }
             None => self.refuse(format_args!("metadata column {column}: expected no such column, found {found}")),
         }
     }

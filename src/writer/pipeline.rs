@@ -57,6 +57,7 @@ pub(crate) fn write_sources(
         progress,
         shown: WriteProgress { sources_total: names.len(), ..WriteProgress::default() },
         watched: None,
+        is_writing: false,
         fingerprints: vec![None; names.len()],
         results: names.iter().map(|named| named.name.as_ref().err().map(|error| Err(error.clone()))).collect(),
         profiles: names.iter().map(|_| Arc::new(SourceProfile::new(config.profiler.is_some()))).collect(),
@@ -146,6 +147,8 @@ struct Puller<'a> {
     shown: WriteProgress,
     /// The cache whose samples are shown: of the source that was begun last.
     watched: Option<Arc<CacheWrite>>,
+    /// Whether any source had to be written so far.
+    is_writing: bool,
     fingerprints: Vec<Option<String>>,
     results: Vec<Option<std::result::Result<PathBuf, String>>>,
     profiles: Vec<Arc<SourceProfile>>,
@@ -295,8 +298,12 @@ impl Puller<'_> {
         Ok(())
     }
 
-    /// Tells how far the write is.
+    /// Tells how far the write is, once there is one: caches that are only found again make no progress.
     fn tell(&mut self) {
+        self.is_writing |= self.watched.is_some();
+        if !self.is_writing {
+            return;
+        }
         (self.shown.samples, self.shown.payload_bytes) = self.watched.as_ref().map_or((0, 0), |cache| cache.progress());
         self.progress.update(&self.shown);
     }

@@ -144,6 +144,13 @@ def test_c04_anything_else_yielded_is_an_error_that_says_so(
     assert "row 1" in message
 
 
+def test_c04_arrays_that_show_no_memory_are_refused_with_advice(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
+    dates = np.array(["2024-01-01"], dtype="datetime64[D]")
+    message = write_error(runtime, tmp_path, Listed("a", [(dates, {"n": 1})]))
+    assert "data must be bytes-like, found numpy.ndarray, which does not show its memory" in message
+    assert message.endswith("convert it to bytes, as with .tobytes()")
+
+
 @pytest.mark.parametrize("size", [10, 100_000])
 def test_c04_changing_a_buffer_after_the_yield_has_no_effect(
     runtime: drt.DatasetRuntime, tmp_path: Path, size: int

@@ -151,6 +151,7 @@ def test_c05_kind_of_a_column_never_changes(
         else:
             message = write_error(runtime, tmp_path, source)
             assert f'row 1: metadata key "k": expected {expected} as in row 0, found {found}' in message
+            assert message.endswith(f"; convert all values of this key to one kind, such as {expected}")
 
 
 @pytest.mark.parametrize(

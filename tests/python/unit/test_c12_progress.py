@@ -39,7 +39,10 @@ def main(what, base):
     if what == "fails":
         sources[0].rows = [*ROWS, (b"", {"row": "text"})]
     with drt.DatasetRuntime(num_workers=2) as runtime:
-        runtime.write_cache(sources, base, writer_config=config)
+        first = config.model_copy(update={"show_progress": False}) if what == "reused" else config
+        runtime.write_cache(sources, base, writer_config=first)
+        if what == "reused":
+            runtime.from_cache_sources(sources, base, reader_config=drt.ReaderConfig(seed=1), writer_config=config)
 
 if __name__ == "__main__":
     main(*sys.argv[1:3])
@@ -132,6 +135,10 @@ def test_c12_terminal_counts_sources_of_processes(tmp_path: Path) -> None:
     assert drawn.endswith("\n")
     assert lines(drawn)[0] == "[0/3] sources"
     assert lines(drawn)[-1] == "[3/3] sources"
+
+
+def test_c12_nothing_is_drawn_for_caches_that_are_there(tmp_path: Path) -> None:
+    assert on_terminal(tmp_path, "reused") == ""
 
 
 def test_c12_nothing_is_drawn_when_nobody_wants_it(tmp_path: Path) -> None:

@@ -127,6 +127,14 @@ def test_g_huge_ints_are_told_by_their_size(runtime: drt.DatasetRuntime, tmp_pat
     assert "metadata keys must be str" in write_error(runtime, tmp_path, Listed("b", [(b"", {key: 1})]))
 
 
+@pytest.mark.parametrize("file", ["manifest.json", "metadata.arrow"])
+def test_g_damaged_files_are_told_with_advice(runtime: drt.DatasetRuntime, tmp_path: Path, file: str) -> None:
+    [path] = write(runtime, tmp_path, numbered("a", 1))
+    (path / file).write_bytes((path / file).read_bytes()[:-20])
+    with pytest.raises(ValueError, match=rf"{file}: .*; write the cache again, or restore it from a copy$"):
+        opened(runtime, [path])
+
+
 def test_g_file_errors_carry_errno_and_filename(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
     [path] = write(runtime, tmp_path, numbered("a", 1))
     (path / "index.bin").unlink()
