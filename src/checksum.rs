@@ -63,6 +63,22 @@ pub fn blake3_64(parts: &[&[u8]]) -> u64 {
     hash.as_bytes().first_chunk::<8>().map_or(0, |first| u64::from_le_bytes(*first))
 }
 
+/// [`blake3_64`] of parts that may be long.
+///
+/// # Errors
+/// [`Error::Interrupted`] soon after `cancel` was cancelled.
+pub fn blake3_64_until(parts: &[&[u8]], cancel: &CancelToken) -> Result<u64> {
+    let mut hasher = blake3::Hasher::new();
+    for piece in parts.iter().flat_map(|part| part.chunks(UNTIL_BYTES)) {
+        cancel.check()?;
+        hasher.update(piece);
+    }
+    Ok(hasher.finalize().as_bytes().first_chunk::<8>().map_or(0, |first| u64::from_le_bytes(*first)))
+}
+
+/// Bytes hashed between two looks at whether the hash is still wanted.
+const UNTIL_BYTES: usize = 4 << 20;
+
 /// Sets `sums` to [`blake3_64`] of each of the `records`, which are ranges of `buffer`: much faster than one by one
 /// where they are short.
 pub fn blake3_64_each(buffer: &[u8], records: &[Range<usize>], sums: &mut Vec<u64>) {

@@ -1,7 +1,9 @@
 //! The checksums of many records at once are those of the records one by one.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use dataset_rt::checksum::{blake3_64, blake3_64_each};
+use dataset_rt::cancel::CancelToken;
+use dataset_rt::checksum::{blake3_64, blake3_64_each, blake3_64_until};
+use dataset_rt::error::Error;
 use proptest::prelude::*;
 
 fn buffer(len: usize) -> Vec<u8> {
@@ -47,4 +49,15 @@ proptest! {
         let expected: Vec<u64> = records.iter().map(|record| reference(&buffer[record.clone()])).collect();
         prop_assert_eq!(sums, expected);
     }
+}
+
+#[test]
+fn b03_a_long_hash_is_the_same_in_pieces_and_ends_when_it_is_cancelled() {
+    let long: Vec<u8> = (0..9_000_000_u32).map(|number| number.to_le_bytes()[1]).collect();
+    let cancel = CancelToken::new();
+    for parts in [[&long[..], &b"end"[..]], [&b"start"[..], &long[..]], [&b""[..], &b""[..]]] {
+        assert_eq!(blake3_64_until(&parts, &cancel).unwrap(), blake3_64(&parts));
+    }
+    cancel.cancel();
+    assert!(matches!(blake3_64_until(&[&long], &cancel), Err(Error::Interrupted)));
 }

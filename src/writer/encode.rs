@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use crate::checksum::{blake3_64, blake3_64_each};
+use crate::cancel::CancelToken;
+use crate::checksum::{blake3_64_each, blake3_64_until};
 use crate::error::{Error, Result};
 use crate::format::columns::ColumnBuffer;
 use crate::format::compression::CompressionAlgo;
@@ -54,11 +55,13 @@ impl Encoded {
         encoder: &RecordEncoder,
         algo: CompressionAlgo,
         times: &mut StageTimes,
+        cancel: &CancelToken,
     ) -> Result<()> {
         let started = times.started();
         let mut compressing = std::time::Duration::ZERO;
         self.records.reserve(batch.len());
         for row in 0..batch.len() {
+            cancel.check()?;
             let own_start = self.own.len();
             let refuse = |error| Error::InvalidValue(format!("row {}: {error}", batch.first_row() + row as u64));
             let values = batch.columns().iter().filter_map(|column| ColumnBuffer::get(column, row));
@@ -86,7 +89,7 @@ impl Encoded {
                 payload_len: payload.len() as u64,
             });
         }
-        self.checksum(batch);
+        self.checksum(batch, cancel)?;
         if let Some(started) = started {
             let spent = started.elapsed().saturating_sub(compressing);
             times.add(Stage::RecordEncode, spent, batch.payload_bytes());
@@ -99,7 +102,7 @@ impl Encoded {
         &self.checksums
     }
 
-    fn checksum(&mut self, batch: &Batch) {
+    fn checksum(&mut self, batch: &Batch, cancel: &CancelToken) -> Result<()> {
         self.ranges.clear();
         self.ranges.extend(self.records.iter().map(|record| match record.in_place {
             0 => record.own_start..record.own_end,
@@ -110,9 +113,10 @@ impl Encoded {
         for (row, (record, checksum)) in self.records.iter().zip(&mut self.checksums).enumerate() {
             if record.in_place > 0 {
                 let own = self.own.get(record.own_start..record.own_end).unwrap_or_default();
-                *checksum = blake3_64(&[own, batch.payload(row)]);
+                *checksum = blake3_64_until(&[own, batch.payload(row)], cancel)?;
             }
         }
+        Ok(())
     }
 
     /// Hands the bytes of consecutive records to `take` in order, in as few pieces as they lie in memory.

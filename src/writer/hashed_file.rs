@@ -135,10 +135,14 @@ impl HashedFile {
             let mut hasher = std::mem::take(&mut hashing.hasher);
             drop(hashing);
             let mut length = 0;
-            let Ok(()) = chunk.pieces(|bytes| {
+            // What stops early was abandoned, and its hash is of no use.
+            let _ = chunk.pieces(|bytes| {
+                if lock(&self.hashing).abandoned {
+                    return Err(());
+                }
                 hasher.update(bytes);
                 length += bytes.len() as u64;
-                Ok::<(), std::convert::Infallible>(())
+                Ok(())
             });
             // Ends the job when these were its last bytes.
             drop(chunk);

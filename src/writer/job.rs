@@ -36,7 +36,7 @@ impl Job {
         algo: CompressionAlgo,
         times: &mut StageTimes,
     ) -> Result<()> {
-        self.encoded.fill(&self.batch, encoder, algo, times)
+        self.encoded.fill(&self.batch, encoder, algo, times, self.call.cancel())
     }
 
     /// The bytes of some of its records in order.
