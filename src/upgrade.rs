@@ -1,12 +1,14 @@
 //! Manifests of version 2 become version 3: each cache keeps the identity that it has in a dataset.
 
+use std::collections::HashMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::cancel::Waiter;
 use crate::error::{Error, Result};
 use crate::format::manifest::{FormatVersion, Manifest};
-use crate::fs::{MANIFEST_FILE, TemporaryFile, sync_dir};
+use crate::fs::{MANIFEST_FILE, TemporaryFile, directory_of, sweep_temporary_files, sync_dir};
 use crate::ids::CacheId;
 use crate::pool::{WorkerPool, map_blocks};
 use crate::reader::{Cache, CacheSet};
@@ -55,6 +57,9 @@ pub type ManifestUpdate = std::result::Result<Vec<ManifestEntry>, StoppedUpdate>
 /// [`Error::Interrupted`] from `waiter`: what was replaced by then stays so. [`Error::Unusable`] in a forked child.
 pub fn upgrade_manifests(caches: &CacheSet, pool: &WorkerPool, waiter: &mut dyn Waiter) -> Result<ManifestUpdate> {
     let caches = caches.caches();
+    if let Some((cache, error)) = shared_manifest(caches) {
+        return Ok(Err(stopped(cache, &error, Vec::new())));
+    }
     let mut prepared = Vec::with_capacity(caches.len());
     let found = map_blocks(pool, waiter, caches.len(), &|number, cancel| {
         cancel.check()?;
@@ -95,10 +100,30 @@ struct Prepared {
     replacement: Option<TemporaryFile>,
 }
 
+/// The first cache whose manifest is the file of an earlier one, which can hold only one identity. Files with several names
+/// (hard links) are no longer one once each name is replaced, so that a directory and a name in it tell a file.
+fn shared_manifest(caches: &[Cache]) -> Option<(&Cache, Error)> {
+    let mut owners: HashMap<_, &Cache> = HashMap::with_capacity(caches.len());
+    caches.iter().find_map(|cache| {
+        // What cannot be found is told by what comes next.
+        let path = fs::canonicalize(manifest_path(cache)).ok()?;
+        let directory = fs::metadata(directory_of(&path)).ok()?;
+        let place = (directory.dev(), directory.ino(), path.file_name()?.to_os_string());
+        let owner = owners.insert(place, cache)?;
+        let detail = format!(
+            "expected a manifest of its own for each cache, found one for both {} and {}; open each cache once",
+            owner.path().display(),
+            cache.path().display()
+        );
+        Some((cache, Error::invalid_cache(path, detail)))
+    })
+}
+
 fn prepare(cache: &Cache) -> Result<Prepared> {
     let path = manifest_path(cache);
     // A link stays a link.
     let path = fs::canonicalize(&path).map_err(|error| Error::file("open", &path, error))?;
+    sweep_temporary_files(directory_of(&path));
     let bytes = fs::read(&path).map_err(|error| Error::file("read", &path, error))?;
     let loaded = cache.manifest();
     let manifest = Manifest::parse(&path, &bytes)?;

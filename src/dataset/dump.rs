@@ -122,8 +122,8 @@ impl Dataset {
             ));
         }
         let metadata = Metadata { schema: Arc::clone(table.schema()), batches };
-        let table = update::build(metadata, &caches, &reader, &pool, waiter)
-            .map_err(|error| unfit_caches(&metadata_path, error))?;
+        let origin = update::Origin::Export(&metadata_path);
+        let table = update::build(metadata, &origin, &caches, &reader, &pool, waiter)?;
         let dataset = Self::over(caches, table, reader, pool)?;
         dataset.set_epoch_len(config.epoch_len)?;
         Ok(dataset)
@@ -217,17 +217,6 @@ fn not_found(action: &'static str, path: &Path, text: String) -> Error {
 fn unfit(path: &Path, error: Error) -> Error {
     match error {
         Error::InvalidValue(text) => Error::invalid_cache(path, text),
-        other => other,
-    }
-}
-
-/// The table is whole, but not one of these caches.
-fn unfit_caches(path: &Path, error: Error) -> Error {
-    match error {
-        Error::InvalidValue(text) => Error::invalid_cache(
-            path,
-            format!("the exported table does not fit the caches, which are others than those it was made for: {text}"),
-        ),
         other => other,
     }
 }

@@ -225,7 +225,7 @@ impl Dataset {
     /// [`Error::Interrupted`] from `waiter`; else as [`epoch_len`](Self::epoch_len).
     pub fn update_metadata(&self, table: Metadata, waiter: &mut dyn Waiter) -> Result<()> {
         let (caches, pool) = self.with_state(|state| Ok((Arc::clone(&state.caches), Arc::clone(&state.pool))))?;
-        let table = Arc::new(update::build(table, &caches, &self.config, &pool, waiter)?);
+        let table = Arc::new(update::build(table, &update::Origin::User, &caches, &self.config, &pool, waiter)?);
         let replaced = self.with_state(|state| {
             state.epoch_len = table.len();
             state.cursor = Cursor::new();

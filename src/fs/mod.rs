@@ -29,7 +29,7 @@ pub use spool::Spools;
 pub use staging::Staging;
 pub use stamp::StagingStamp;
 pub use sweep::sweep;
-pub use temporary::{TemporaryFile, write_atomic};
+pub use temporary::{TemporaryFile, sweep_temporary_files, write_atomic};
 
 use crate::error::{Error, Result};
 
@@ -127,7 +127,7 @@ fn fill(file: &mut NewFile, bytes: &[u8]) -> Result<()> {
 }
 
 /// The directory that holds `path`, in a form that can be opened.
-fn directory_of(path: &Path) -> &Path {
+pub(crate) fn directory_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         Some(_) => Path::new("."),

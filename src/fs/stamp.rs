@@ -88,7 +88,7 @@ impl StagingStamp {
 }
 
 /// Whether this process number belongs to a process that began at this time. When in doubt it does.
-fn process_lives(process: u32, started: u64) -> bool {
+pub(super) fn process_lives(process: u32, started: u64) -> bool {
     match fs::read_to_string(format!("/proc/{process}/stat")) {
         Ok(stat) => ProcessStat::parse(&stat)
             .is_none_or(|stat| !stat.is_over() && (started == 0 || stat.started == 0 || stat.started == started)),

@@ -1,14 +1,20 @@
 //! Files that appear under their name only once they are whole: written beside it, synced, renamed.
 
+use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::stamp::process_lives;
 use super::{NewFile, directory_of, fill, operation, sync_dir};
 use crate::error::{Error, Result};
 
 /// Names that are tried before one that is taken is an error: ended processes may have left theirs.
 const MOST_ATTEMPTS: u32 = 1000;
+
+/// Around process number and attempt in the names of files in the making.
+const PREFIX: &str = ".drt-";
+const SUFFIX: &str = ".tmp";
 
 /// A file in the making. Dropped before it is renamed, it leaves nothing.
 #[derive(Debug)]
@@ -22,17 +28,19 @@ impl TemporaryFile {
     /// An empty file in the directory of `target`, which need not exist.
     ///
     /// # Errors
-    /// [`Error::File`] when it cannot be created.
+    /// [`Error::File`] for the directory when nothing can be created there.
     pub fn create(target: impl Into<PathBuf>) -> Result<Self> {
         static ATTEMPTS: AtomicU64 = AtomicU64::new(0);
         let target = target.into();
         let mut left = MOST_ATTEMPTS;
         loop {
             let attempt = ATTEMPTS.fetch_add(1, Ordering::Relaxed);
-            let path = directory_of(&target).join(format!(".drt-{}-{attempt}.tmp", std::process::id()));
+            let directory = directory_of(&target);
+            let path = directory.join(format!("{PREFIX}{}-{attempt}{SUFFIX}", std::process::id()));
             left -= 1;
             match NewFile::create(&path) {
                 Err(error) if left > 0 && is_taken(&error) => {}
+                Err(Error::File { source, .. }) => return Err(Error::file("create a file in", directory, source)),
                 created => return created.map(|file| Self { file, target, renamed: false }),
             }
         }
@@ -98,12 +106,32 @@ impl Drop for TemporaryFile {
 ///
 /// # Errors
 /// [`Error::File`] for any failed step; the old file is untouched unless only the last directory sync failed.
-pub fn write_atomic(path: impl AsRef<std::path::Path>, bytes: &[u8]) -> Result<()> {
+pub fn write_atomic(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
     let path = path.as_ref();
     let mut temporary = TemporaryFile::create(path)?;
     temporary.fill(bytes)?;
     temporary.replace()?;
     sync_dir(directory_of(path))
+}
+
+/// Removes the files in the making that killed processes left in `directory`. Whatever cannot be removed stays.
+///
+/// Numbers of processes on other machines mean nothing here: nobody else may be at work in `directory`.
+pub fn sweep_temporary_files(directory: &Path) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    for entry in entries.flatten() {
+        let is_left = entry.file_name().to_str().and_then(owner).is_some_and(|process| !process_lives(process, 0));
+        if is_left && entry.file_type().is_ok_and(|found| found.is_file()) {
+            let _ = operation::remove_file(&entry.path());
+        }
+    }
+}
+
+/// The process that made a file of this name, if it is the name of one in the making.
+fn owner(name: &str) -> Option<u32> {
+    let (process, attempt) = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.split_once('-')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number(process) && is_number(attempt)).then(|| process.parse().ok())?
 }
 
 fn is_taken(error: &Error) -> bool {

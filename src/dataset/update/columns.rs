@@ -8,7 +8,7 @@ use arrow_cast::CastOptions;
 use arrow_cast::display::array_value_to_string;
 use arrow_schema::{DataType, FieldRef, SchemaRef};
 
-use super::{Block, Work};
+use super::{Block, Origin, Work};
 use crate::cancel::Waiter;
 use crate::dataset::metadata::{CACHE_ID, SAMPLE_ID, WEIGHT, stored_type};
 use crate::dataset::type_name::type_name;
@@ -38,43 +38,42 @@ pub(super) struct Column {
 
 impl Places {
     /// Checks names and types.
-    pub(super) fn find(given: &SchemaRef, stored: &Schema) -> Result<Self> {
+    pub(super) fn find(given: &SchemaRef, stored: &Schema, origin: &Origin<'_>) -> Result<Self> {
         let mut places = HashMap::with_capacity(given.fields().len());
         for (place, field) in given.fields().iter().enumerate() {
             if places.insert(field.name().as_str(), place).is_some() {
-                return Err(Error::InvalidValue(format!("column {:?} occurs twice; drop or rename one", field.name())));
+                return Err(origin.broken(&format!("column {:?} occurs twice", field.name()), "drop or rename one"));
             }
         }
         let mut used = Vec::with_capacity(stored.len() + 3);
-        let mut take = |name: &str, expected: &str, fits: &dyn Fn(&DataType) -> bool| {
-            let place = *places.get(name).ok_or_else(|| missing(name, stored))?;
+        let mut take = |name: &str, expected: &str, fits: &dyn Fn(&DataType) -> bool, refuse: Refuse<'_>| {
+            let place = *places.get(name).ok_or_else(|| missing(name, stored, refuse))?;
             let found = given.field(place).data_type();
             if !fits(found) {
-                return Err(Error::InvalidValue(format!(
-                    "column {name:?}: expected {expected}, found {}; cast the column",
-                    type_name(found)
-                )));
+                let finding = format!("column {name:?}: expected {expected}, found {}", type_name(found));
+                return Err(refuse(&finding, "cast the column"));
             }
             used.push(place);
             Ok(place)
         };
-        let cache_id = take(CACHE_ID, "an integer type", &DataType::is_integer)?;
-        let sample_id = take(SAMPLE_ID, "an integer type", &DataType::is_integer)?;
+        let broken = |finding: &str, advice: &str| origin.broken(finding, advice);
+        let unfit = |finding: &str, advice: &str| origin.unfit(finding, advice);
+        let cache_id = take(CACHE_ID, "an integer type", &DataType::is_integer, &broken)?;
+        let sample_id = take(SAMPLE_ID, "an integer type", &DataType::is_integer, &broken)?;
         let mut stored_places = Vec::with_capacity(stored.len());
         for field in stored.fields() {
             let expected = stored_type(field);
             let described = format!("the type it is stored with ({})", type_name(&expected));
-            stored_places.push(take(&field.name, &described, &|found| is_same_type(&expected, found))?);
+            stored_places.push(take(&field.name, &described, &|found| is_same_type(&expected, found), &unfit)?);
         }
-        let weight = take(WEIGHT, "a numeric type", &is_number)?;
+        let weight = take(WEIGHT, "a numeric type", &is_number, &broken)?;
         let extra: Vec<usize> = (0..given.fields().len()).filter(|place| !used.contains(place)).collect();
         for field in extra.iter().filter_map(|place| given.fields().get(*place)) {
             if let Some(foreign) = foreign_type(field.data_type()) {
-                return Err(Error::InvalidValue(format!(
-                    "column {:?} has a type that no Polars column can have ({}); drop or cast it before the update",
-                    field.name(),
-                    type_name(foreign)
-                )));
+                let foreign = type_name(foreign);
+                let finding =
+                    format!("column {:?} has a type that no Polars column can have ({foreign})", field.name());
+                return Err(origin.broken(&finding, "drop or cast it before the update"));
             }
         }
         Ok(Self { cache_id, sample_id, weight, stored: stored_places, extra })
@@ -99,16 +98,19 @@ impl Places {
     }
 }
 
-fn missing(name: &str, stored: &Schema) -> Error {
+/// Makes an error of what was found and what to do about it.
+type Refuse<'a> = &'a dyn Fn(&str, &str) -> Error;
+
+fn missing(name: &str, stored: &Schema, refuse: Refuse<'_>) -> Error {
     let names: Vec<&str> = [CACHE_ID, SAMPLE_ID]
         .into_iter()
         .chain(stored.fields().iter().map(|field| field.name.as_str()))
         .chain([WEIGHT])
         .collect();
-    Error::InvalidValue(format!(
-        "column {name:?} is missing; expected {}, as get_metadata() returns them",
-        names.join(", ")
-    ))
+    refuse(
+        &format!("column {name:?} is missing"),
+        &format!("expected {}, as get_metadata() returns them", names.join(", ")),
+    )
 }
 
 /// All ways to store text are one type.
@@ -170,7 +172,7 @@ impl Work<'_> {
             let Some(block) = self.blocks.get(number) else { return Ok(None) };
             let Some(array) = arrays.get(block.batch) else { return Ok(None) };
             let part = array.slice(block.rows.start, block.rows.len());
-            convert::<T>(&part, column, block).map(|numbers| Some((block.batch, numbers)))
+            convert::<T>(&part, column, block, self.origin).map(|numbers| Some((block.batch, numbers)))
         })?;
         for (batch, numbers) in parts.into_iter().flatten() {
             if let Some(whole) = whole.get_mut(batch) {
@@ -181,15 +183,17 @@ impl Work<'_> {
     }
 }
 
-fn convert<T: ArrowPrimitiveType>(part: &ArrayRef, column: &Column, block: &Block) -> Result<PrimitiveArray<T>> {
+fn convert<T: ArrowPrimitiveType>(
+    part: &ArrayRef,
+    column: &Column,
+    block: &Block,
+    origin: &Origin<'_>,
+) -> Result<PrimitiveArray<T>> {
     // What does not fit becomes null, like what is null already.
     let options = CastOptions { safe: true, ..CastOptions::default() };
     let numbers = arrow_cast::cast_with_options(part, &T::DATA_TYPE, &options).map_err(|error| {
-        Error::InvalidValue(format!(
-            "column {:?} cannot be read as {}: {error}; cast the column",
-            column.name,
-            type_name(&T::DATA_TYPE)
-        ))
+        let as_type = type_name(&T::DATA_TYPE);
+        origin.broken(&format!("column {:?} cannot be read as {as_type}: {error}", column.name), "cast the column")
     })?;
     if let Some(row) = (0..numbers.len()).find(|row| numbers.null_count() > 0 && numbers.is_null(*row)) {
         let (expected, advice) = if T::DATA_TYPE == DataType::UInt64 {
@@ -197,12 +201,8 @@ fn convert<T: ArrowPrimitiveType>(part: &ArrayRef, column: &Column, block: &Bloc
         } else {
             ("a number", "fill it, or leave the row out with a filter")
         };
-        return Err(Error::InvalidValue(format!(
-            "column {:?}, row {}: expected {expected}, found {}; {advice}",
-            column.name,
-            block.first + row,
-            shown(part, row)
-        )));
+        let (name, row, found) = (column.name, block.first + row, shown(part, row));
+        return Err(origin.broken(&format!("column {name:?}, row {row}: expected {expected}, found {found}"), advice));
     }
     let numbers = numbers.as_primitive::<T>();
     Ok(PrimitiveArray::new(numbers.values().clone(), None))

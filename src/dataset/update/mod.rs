@@ -1,6 +1,7 @@
 //! From a table that a user gives to an active table: every rule is checked before anything is replaced.
 
 mod columns;
+mod origin;
 mod rows;
 mod weights;
 
@@ -14,11 +15,12 @@ use arrow_schema::{DataType, Field, Schema};
 use crate::cancel::Waiter;
 use crate::dataset::metadata::{CACHE_ID, Metadata, SAMPLE_ID, WEIGHT};
 use crate::dataset::table::ActiveTable;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::pool::{WorkerPool, run_all};
 use crate::reader::{CacheSet, ReaderConfig};
 use crate::sampling::DrawStream;
 use columns::{Column, Places};
+pub(super) use origin::Origin;
 
 /// Rows that one task looks at.
 const BLOCK_ROWS: usize = 1 << 16;
@@ -28,6 +30,7 @@ struct Work<'a> {
     batches: &'a [RecordBatch],
     blocks: Vec<Block>,
     pool: &'a WorkerPool,
+    origin: &'a Origin<'a>,
 }
 
 /// Rows of one batch that one task looks at.
@@ -40,24 +43,24 @@ struct Block {
     first: usize,
 }
 
-/// Makes an active table of `given`.
+/// Makes an active table of `given`, which comes from `origin`.
 ///
 /// # Errors
-/// [`Error::InvalidValue`] for a broken rule, with column, row and value; [`Error::Interrupted`] from `waiter`.
+/// As `origin` has it for a broken rule, with column, row and value; [`Error::Interrupted`] from `waiter`.
 pub(super) fn build(
     given: Metadata,
+    origin: &Origin<'_>,
     caches: &CacheSet,
     config: &ReaderConfig,
     pool: &WorkerPool,
     waiter: &mut dyn Waiter,
 ) -> Result<ActiveTable> {
-    let places = Places::find(&given.schema, caches.schema())?;
+    let places = Places::find(&given.schema, caches.schema(), origin)?;
     let batches: Vec<RecordBatch> = given.batches.into_iter().filter(|batch| batch.num_rows() > 0).collect();
-    let work = Work { blocks: blocks_of(&batches), batches: &batches, pool };
+    let work = Work { blocks: blocks_of(&batches), batches: &batches, pool, origin };
     if work.blocks.is_empty() {
-        return Err(Error::InvalidValue(
-            "expected a table with at least one row, found none; keep the samples that should be drawn".to_owned(),
-        ));
+        return Err(origin
+            .broken("expected a table with at least one row, found none", "keep the samples that should be drawn"));
     }
     let cache_ids = work.numbers::<UInt64Type>(&Column { name: CACHE_ID, place: places.cache_id }, waiter)?;
     let sample_ids = work.numbers::<UInt64Type>(&Column { name: SAMPLE_ID, place: places.sample_id }, waiter)?;
@@ -88,7 +91,7 @@ pub(super) fn build(
         let numbers: [ArrayRef; 3] = [Arc::new(cache_ids), Arc::new(sample_ids), Arc::new(weights)];
         let columns = places.arrange_columns(batch, numbers);
         RecordBatch::try_new(Arc::clone(&schema), columns)
-            .map_err(|error| Error::InvalidValue(format!("the table is no valid Arrow table: {error}")))
+            .map_err(|error| origin.broken(&format!("the table is no valid Arrow table: {error}"), "build it anew"))
     });
     let batches = arranged.collect::<Result<_>>()?;
     Ok(ActiveTable::given(rows, draws, Metadata { schema, batches }))

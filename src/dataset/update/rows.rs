@@ -113,10 +113,10 @@ fn list<T: Copy + Default + Send>(
         {
             let (_, start, count) = match known {
                 Some(known) if known.0 == *cache_id => known,
-                _ => *known.insert(find_cache(caches, *cache_id, block.first + offset)?),
+                _ => *known.insert(find_cache(work, caches, *cache_id, block.first + offset)?),
             };
             if *sample_id >= count {
-                return Err(unknown(caches, *cache_id, *sample_id, block.first + offset));
+                return Err(unknown(work, caches, *cache_id, *sample_id, block.first + offset));
             }
             *slot = convert(start + sample_id);
         }
@@ -127,21 +127,21 @@ fn list<T: Copy + Default + Send>(
 }
 
 /// Identity, first row and number of samples of a cache.
-fn find_cache(caches: &CacheSet, id: u64, row: usize) -> Result<(u64, u64, u64)> {
+fn find_cache(work: &Work<'_>, caches: &CacheSet, id: u64, row: usize) -> Result<(u64, u64, u64)> {
     let found = caches.position(CacheId(id)).and_then(|position| {
         let count = caches.cache(position).map(Cache::sample_count).ok()?;
         Some((id, caches.row_start(position), count))
     });
-    found.ok_or_else(|| unknown(caches, id, 0, row))
+    found.ok_or_else(|| unknown(work, caches, id, 0, row))
 }
 
 #[cold]
-fn unknown(caches: &CacheSet, cache_id: u64, sample_id: u64, row: usize) -> Error {
+fn unknown(work: &Work<'_>, caches: &CacheSet, cache_id: u64, sample_id: u64, row: usize) -> Error {
     let (column, value) =
         if caches.position(CacheId(cache_id)).is_none() { (CACHE_ID, cache_id) } else { (SAMPLE_ID, sample_id) };
     let why = match caches.find(CacheId(cache_id), SampleId(sample_id)) {
         Err(error) => error.to_string(),
         Ok(_) => "it is no sample of this dataset".to_owned(),
     };
-    Error::InvalidValue(format!("column {column:?}, row {row}: found {value}, but {why}"))
+    work.origin.unknown(&format!("column {column:?}, row {row}: found {value}, but {why}"))
 }

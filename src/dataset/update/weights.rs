@@ -3,7 +3,7 @@
 use arrow_array::Float64Array;
 use arrow_buffer::ScalarBuffer;
 
-use super::Work;
+use super::{Origin, Work};
 use crate::cancel::Waiter;
 use crate::dataset::metadata::WEIGHT;
 use crate::error::{Error, Result};
@@ -19,15 +19,19 @@ pub(super) fn check(work: &Work<'_>, weights: &[Float64Array], waiter: &mut dyn 
         let values = values.unwrap_or_default();
         match values.iter().position(|weight| !is_weight(*weight)) {
             None => Ok(values.iter().sum::<f64>()),
-            Some(row) => Err(not_a_weight(block.first + row, values.get(row).copied().unwrap_or(f64::NAN))),
+            Some(row) => {
+                let weight = values.get(row).copied().unwrap_or(f64::NAN);
+                Err(not_a_weight(block.first + row, weight, work.origin))
+            }
         }
     })?;
     if sums.iter().sum::<f64>().is_finite() {
         return Ok(());
     }
-    Err(Error::InvalidValue(format!(
-        "column {WEIGHT:?}: expected weights with a finite sum, found one that overflows; divide all of them by the same number"
-    )))
+    Err(work.origin.broken(
+        &format!("column {WEIGHT:?}: expected weights with a finite sum, found one that overflows"),
+        "divide all of them by the same number",
+    ))
 }
 
 fn is_weight(weight: f64) -> bool {
@@ -35,7 +39,7 @@ fn is_weight(weight: f64) -> bool {
 }
 
 #[cold]
-fn not_a_weight(row: usize, weight: f64) -> Error {
+fn not_a_weight(row: usize, weight: f64, origin: &Origin<'_>) -> Error {
     let advice = if weight == 0.0 {
         "to leave rows out, filter them: frame.filter(pl.col(\"weight\") > 0)"
     } else if weight < 0.0 {
@@ -45,9 +49,7 @@ fn not_a_weight(row: usize, weight: f64) -> Error {
     } else {
         "scale the weights so that all of them are finite"
     };
-    Error::InvalidValue(format!(
-        "column {WEIGHT:?}, row {row}: expected a positive finite number, found {weight}; {advice}"
-    ))
+    origin.broken(&format!("column {WEIGHT:?}, row {row}: expected a positive finite number, found {weight}"), advice)
 }
 
 /// The weights of each batch, and those of all batches in one piece, which they share.

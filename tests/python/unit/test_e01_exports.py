@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -239,6 +240,7 @@ import os, sys, warnings
 import dataset_rt as drt
 sys.path.insert(0, "tests/python")
 from support import numbered, opened, write
+from collections.abc import Callable
 from pathlib import Path
 base = Path(sys.argv[1])
 warnings.simplefilter("ignore")
@@ -274,3 +276,67 @@ def test_e01_path_that_is_no_unicode_is_refused(runtime: drt.DatasetRuntime, tmp
     with pytest.raises(ValueError, match="no valid Unicode and cannot be exported; rename the directory"):
         opened(runtime, [moved]).dump_config(out)
     assert list(out.iterdir()) == []
+
+
+DAMAGES: dict[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
+    "weight is NaN": lambda t: t.with_columns(weight=pl.lit(float("nan"))),
+    "weight is 0": lambda t: t.with_columns(weight=pl.lit(0.0)),
+    "weight is negative": lambda t: t.with_columns(weight=pl.lit(-1.0)),
+    "weight is infinite": lambda t: t.with_columns(weight=pl.lit(float("inf"))),
+    "weight is null": lambda t: t.with_columns(weight=pl.lit(None, dtype=pl.Float64)),
+    "weights overflow": lambda t: t.with_columns(weight=pl.lit(1e308)),
+    "weight is text": lambda t: t.with_columns(weight=pl.lit("1")),
+    "sample_id is null": lambda t: t.with_columns(sample_id=pl.lit(None, dtype=pl.UInt64)),
+    "no weight": lambda t: t.drop("weight"),
+    "no cache_id": lambda t: t.drop("cache_id"),
+    "type of no column": lambda t: t.with_columns(pl.Series("x", [[]] * len(t), dtype=pl.Array(pl.Int8, 0))),
+}
+
+
+def with_table(config: Path, table: pl.DataFrame) -> None:
+    table.write_ipc(config.with_name("metadata.arrow"), compat_level=pl.CompatLevel.oldest())
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_e01_damaged_table_is_to_be_exported_again(
+    runtime: drt.DatasetRuntime, paths: list[Path], out: Path, damage: str
+) -> None:
+    dataset = opened(runtime, paths)
+    config = dataset.dump_config(out)
+    with_table(config, DAMAGES[damage](dataset.get_metadata()))
+    with pytest.raises(
+        ValueError, match=r"metadata\.arrow: the exported table is damaged: .*; export again$"
+    ) as raised:
+        drt.CachedDataset.from_config(config)
+    for advice in ("fit the caches", "filter", "cast", "get_metadata", "update", "fill", "divide", "clip"):
+        assert advice not in str(raised.value)
+
+
+def test_e01_column_that_is_there_twice_is_damage(runtime: drt.DatasetRuntime, paths: list[Path], out: Path) -> None:
+    dataset = opened(runtime, paths)
+    config = dataset.dump_config(out)
+    table = dataset.get_metadata().with_columns(weighs=pl.lit(1.0))
+    with_table(config, table)
+    file = config.with_name("metadata.arrow")
+    file.write_bytes(file.read_bytes().replace(b"weighs", b"weight"))
+    with pytest.raises(ValueError, match=r'damaged: column "weight" occurs twice; export again$'):
+        drt.CachedDataset.from_config(config)
+
+
+MISFITS: dict[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
+    'column "cache_id", row 0: found 7,': lambda t: t.with_columns(cache_id=pl.lit(7, dtype=pl.UInt64)),
+    'column "sample_id", row 0: found 99,': lambda t: t.with_columns(sample_id=pl.lit(99, dtype=pl.UInt64)),
+    'column "whole" is missing$': lambda t: t.drop("whole"),
+    'column "whole": expected .* found [^;]*$': lambda t: t.with_columns(whole=pl.lit(1.5)),
+}
+
+
+@pytest.mark.parametrize("misfit", MISFITS)
+def test_e01_table_of_other_caches_does_not_fit(
+    runtime: drt.DatasetRuntime, paths: list[Path], out: Path, misfit: str
+) -> None:
+    dataset = opened(runtime, paths)
+    config = dataset.dump_config(out)
+    with_table(config, MISFITS[misfit](dataset.get_metadata()))
+    with pytest.raises(ValueError, match=f"the exported table does not fit the caches, .*{misfit}"):
+        drt.CachedDataset.from_config(config)

@@ -201,3 +201,62 @@ def test_e01_unknown_keys_of_a_manifest_are_ignored(runtime: drt.DatasetRuntime,
     schema = [{**field, "unit": "m"} for field in content["metadata_schema"]]
     rewrite(path, shards=shards, metadata_schema=schema, new={"a": [1]}, record_count=0.5)
     assert numbers(opened(runtime, [path], validate_cache=True)) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("kind", ["same directory", "linked directory", "linked manifest", "chain"])
+def test_e01_one_manifest_for_two_caches_is_refused_before_anything_is_written(
+    runtime: drt.DatasetRuntime, tmp_path: Path, kind: str
+) -> None:
+    first, *_ = paths = version_2(runtime, tmp_path, "a", "b")
+    if kind == "same directory":
+        second = first
+    elif kind == "linked directory":
+        second = tmp_path / "link"
+        second.symlink_to("a")
+    else:
+        second = paths[1]
+        (second / "manifest.json").unlink()
+        target = first / "manifest.json"
+        if kind == "chain":
+            (tmp_path / "step").symlink_to(target)
+            target = tmp_path / "step"
+        (second / "manifest.json").symlink_to(target)
+    [other] = version_2(runtime, tmp_path, "other")
+    before = {file: file.read_bytes() for file in tmp_path.rglob("*.json")}
+    dataset = opened(runtime, [other, first, second])
+    match dataset.update_manifests(version=3):
+        case drt.Err(drt.ManifestUpdateError(path, message, entries)):
+            assert path == first / "manifest.json"
+            assert f"found one for both {first} and {second.resolve()}; open each cache once" in message
+            assert entries == ()
+        case refused:
+            pytest.fail(repr(refused))
+    assert {file: file.read_bytes() for file in tmp_path.rglob("*.json")} == before
+
+
+def test_e01_hard_links_of_a_manifest_become_files_of_their_own(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
+    paths = version_2(runtime, tmp_path, "a", "b")
+    (paths[1] / "manifest.json").unlink()
+    (paths[1] / "manifest.json").hardlink_to(paths[0] / "manifest.json")
+    assert isinstance(opened(runtime, paths).update_manifests(version=3), drt.Ok)
+    assert [json.loads((path / "manifest.json").read_bytes())["cache_id"] for path in paths] == [0, 1]
+
+
+def test_e01_what_killed_migrations_leave_is_removed_by_the_next(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
+    paths = version_2(runtime, tmp_path, "a", "b")
+    ended = int(run_python("import os; print(os.getpid())").stdout)
+    kept = [
+        f".drt-{os.getpid()}-9999.tmp",
+        f".drt-{ended}-1",
+        f".drt-{ended}-x.tmp",
+        f"drt-{ended}-1.tmp",
+        ".drt-1-.tmp",
+    ]
+    for path in paths:
+        for name in [*kept, f".drt-{ended}-0.tmp", f".drt-{ended}-17.tmp"]:
+            (path / name).write_text("half")
+        (path / f".drt-{ended}-2.tmp").mkdir()
+    kept.append(f".drt-{ended}-2.tmp")
+    assert isinstance(opened(runtime, paths).update_manifests(version=3), drt.Ok)
+    for path in paths:
+        assert sorted(file.name for file in path.iterdir() if "drt-" in file.name) == sorted(kept)
