@@ -135,14 +135,10 @@ fn c09_unstamped_names_have_no_owner() {
 }
 
 #[test]
-fn c06_dropped_and_discarded_staging_is_gone() {
+fn c06_dropped_staging_is_gone() {
     let base = tempfile::tempdir().unwrap();
     drop(staged(base.path(), ""));
-    staged(base.path(), "").discard().unwrap();
     assert!(entries(&base.path().join("tmp")).is_empty());
-    let staging = staged(base.path(), "");
-    fs::remove_dir_all(staging.path()).unwrap();
-    assert!(staging.discard().unwrap_err().to_string().contains("cannot remove directory"));
 }
 
 #[test]

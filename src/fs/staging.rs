@@ -52,15 +52,6 @@ impl Staging {
         self.finished = true;
         Ok(())
     }
-
-    /// Removes the directory and everything in it.
-    ///
-    /// # Errors
-    /// [`Error::File`] when something cannot be removed.
-    pub fn discard(mut self) -> Result<()> {
-        self.finished = true;
-        remove_unused(&self.path).map_err(|error| Error::file("remove directory", &self.path, error))
-    }
 }
 
 impl Drop for Staging {

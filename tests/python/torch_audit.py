@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
+from plan_reference import deliveries, order_key, ordered_positions
 from support import opened
 from torch_ranks import open_caches
 from torch_support import Identity, identities, loader, tagged
@@ -107,7 +108,7 @@ class Audit:
         """Check what each rank gathered."""
         for rank, (length, batches, _) in enumerate(gathered):
             assert length == self.plan.batches, self.case
-            assert batches == [list(self.plan.deliveries(rank, max(1, self.case.workers)))] * self.case.passes, (
+            assert batches == [list(deliveries(self.plan, rank, max(1, self.case.workers)))] * self.case.passes, (
                 self.case
             )
         visits = [visit for _, _, visits in gathered for visit in visits]
@@ -124,7 +125,7 @@ class Audit:
 
     def _ordered(self, consumer: Consumer) -> Iterator[list[Identity]]:
         for completed in range(self.case.passes):
-            yield [self.table[row] for row in consumer.ordered_positions(completed)]
+            yield [self.table[row] for row in ordered_positions(consumer, completed)]
 
     def _drawn(self, consumer: Consumer) -> Iterator[list[Identity]]:
         """What a plain dataset over the rows of the consumer gives, with the seed of the consumer."""
@@ -133,7 +134,7 @@ class Audit:
         rows = list(range(self.plan.rows))
         if self.plan.reordered(max(1, self.case.workers)):
             seed = planning.order_seed(self.plan.seed or 0)
-            rows.sort(key=lambda row: planning.order_key(seed, row))
+            rows.sort(key=lambda row: order_key(seed, row))
         dataset = opened(self.runtime, self.paths, seed=consumer.seed, shuffle=True)
         dataset.update_metadata(self.frame[rows[consumer.population.start : consumer.population.stop]])
         dataset.set_epoch_len(consumer.quota)

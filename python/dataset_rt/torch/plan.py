@@ -114,12 +114,6 @@ class Consumer:
         """Where in its stream the consumer begins after so many passes, finished or abandoned."""
         return completed_passes * self.quota
 
-    def ordered_positions(self, completed_passes: int) -> Iterator[int]:
-        """Row positions that the next pass reads in order. Which rows a seeded consumer draws is not decided here."""
-        start, rows = self.population.start, len(self.population)
-        window = self.window(completed_passes)
-        return (start + position % rows for position in range(window, window + self.quota))
-
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -189,17 +183,6 @@ class Plan:
         """The different populations of the consumers of a rank that take anything."""
         return list(dict.fromkeys(each.population for each in self.consumers(rank, consumers) if each.quota))
 
-    def deliveries(self, rank: int, consumers: int) -> Iterator[tuple[int, int]]:
-        """Worker and size of every batch of a pass, in the order in which torch hands them out."""
-        waiting = [(each.worker, each.batch_sizes()) for each in self.consumers(rank, consumers)]
-        while waiting:
-            asked, waiting = waiting, []
-            for worker, sizes in asked:
-                size = next(sizes, None)
-                if size is not None:
-                    yield worker, size
-                    waiting.append((worker, sizes))
-
 
 def mix(word: int) -> int:
     """Scatter the bits of a 64-bit word; different words stay different.
@@ -220,8 +203,3 @@ def consumer_seed(seed: int, rank: int, worker: int) -> int:
 def order_seed(seed: int) -> int:
     """The seed of the common row order of a shuffled split."""
     return mix(seed ^ _ORDER_DOMAIN)
-
-
-def order_key(seed: int, row: int) -> int:
-    """What the rows of a shuffled split are sorted by, `seed` being an `order_seed`. No two rows have the same key."""
-    return mix(mix((seed + _GOLDEN_RATIO * row) % _WORD) ^ seed)

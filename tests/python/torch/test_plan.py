@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plan_reference import deliveries, order_key, ordered_positions
 
 from dataset_rt.torch import plan as planning
 from dataset_rt.torch.plan import Plan, Span
@@ -61,7 +62,7 @@ def test_f03_every_small_loader_deals_batches_like_the_model(drop_last, partitio
                 assert [(consumer.rank, consumer.worker) for consumer in each] == [
                     (rank, worker) for worker in range(consumers)
                 ], case
-                delivered = list(plan.deliveries(rank, consumers))
+                delivered = list(deliveries(plan, rank, consumers))
                 assert sorted(delivered) == sorted(batches), case
                 assert [size for _, size in delivered] == [size for _, size in batches], case
                 for consumer in each:
@@ -124,7 +125,7 @@ def test_f03_a_full_pass_of_a_split_reads_every_row_once_apart_from_padding():
                 row
                 for rank in range(world_size)
                 for consumer in plan.consumers(rank, consumers)
-                for row in consumer.ordered_positions(completed)
+                for row in ordered_positions(consumer, completed)
             )
             case = (plan, consumers, completed)
             assert set(seen) == set(range(rows)), case
@@ -140,13 +141,13 @@ def test_f05_a_split_that_drops_samples_reaches_every_row_within_a_few_passes():
             continue
         passes = max(-(-len(each.population) // each.quota) for each in everyone)
         assert passes <= max(2, batch_size * world_size)
-        seen = {row for each in everyone for completed in range(passes) for row in each.ordered_positions(completed)}
+        seen = {row for each in everyone for completed in range(passes) for row in ordered_positions(each, completed)}
         assert seen == set(range(rows)), (plan, consumers)
 
 
 def test_f03_ordered_windows_continue_cyclically():
     [consumer] = Plan(2, 5, 1, 2, False, "split", None).consumers(0, 1)
-    assert [list(consumer.ordered_positions(completed)) for completed in range(3)] == [[0, 1], [2, 3], [4, 0]]
+    assert [list(ordered_positions(consumer, completed)) for completed in range(3)] == [[0, 1], [2, 3], [4, 0]]
     assert [consumer.window(completed) for completed in range(3)] == [0, 2, 4]
 
 
@@ -235,7 +236,7 @@ def test_f06_seeds_are_pinned():
     assert planning.consumer_seed(0, 0, 0) == 2892774589070220757
     assert planning.consumer_seed(2**64 - 1, 1, 3) == 15334192757921287309
     assert planning.order_seed(0) == 3481682662421483326
-    assert [planning.order_key(planning.order_seed(5), row) for row in range(2)] == [
+    assert [order_key(planning.order_seed(5), row) for row in range(2)] == [
         7544031930618563842,
         4505852109698872522,
     ]
@@ -244,7 +245,7 @@ def test_f06_seeds_are_pinned():
 def test_f03_the_common_order_is_a_permutation_without_pattern():
     seed = planning.order_seed(11)
     rows = 4096
-    keys = [planning.order_key(seed, row) for row in range(rows)]
+    keys = [order_key(seed, row) for row in range(rows)]
     assert len(set(keys)) == rows
     order = sorted(range(rows), key=keys.__getitem__)
     # Serial correlation of a random permutation of n rows has a standard deviation of about 1 / sqrt(n).
@@ -255,7 +256,7 @@ def test_f03_the_common_order_is_a_permutation_without_pattern():
     identity = sum((place - mean) * (row - mean) for place, row in enumerate(order)) / (rows * variance)
     assert abs(identity) < 5 / rows**0.5
     other = planning.order_seed(12)
-    assert sorted(range(rows), key=lambda row: planning.order_key(other, row)) != order
+    assert sorted(range(rows), key=lambda row: order_key(other, row)) != order
 
 
 def test_f03_shares_of_a_span_follow_each_other():
@@ -286,7 +287,7 @@ def test_f10_the_tables_of_the_guide_are_those_of_the_plan():
         consumer = plan.consumer(rank, worker, 2)
         span = consumer.population
         rows = f"{span.start}-{span.stop - 1}" if len(span) > 1 else f"{span.start}"
-        return [rows, *(" ".join(map(str, consumer.ordered_positions(completed))) for completed in range(passes))]
+        return [rows, *(" ".join(map(str, ordered_positions(consumer, completed))) for completed in range(passes))]
 
     padded = [Plan(11, 11, 2, 2, False, partition, None) for partition in ("split", "replicate")]
     dropped = Plan(11, 11, 2, 2, True, "split", None)

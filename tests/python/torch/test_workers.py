@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from plan_reference import deliveries, ordered_positions
 
 pytest.importorskip("torch.utils.data")
 
@@ -35,10 +36,10 @@ def declared(dataset, plan, workers, passes):
     order = in_order(dataset)
     consumers = plan.consumers(0, workers)
     for completed in range(passes):
-        streams = [consumer.ordered_positions(completed) for consumer in consumers]
+        streams = [ordered_positions(consumer, completed) for consumer in consumers]
         yield [
             (worker, [order[row] for row in itertools.islice(streams[worker], size)])
-            for worker, size in plan.deliveries(0, workers)
+            for worker, size in deliveries(plan, 0, workers)
         ]
 
 
