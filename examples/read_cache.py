@@ -27,8 +27,7 @@ def expand(block: bytes) -> bytes:
 
     for token in source:
         out += bytes(islice(source, length(token >> 4)))
-        low = next(source, None)
-        if low is None:  # The last run has nothing to repeat.
+        if (low := next(source, None)) is None:  # The last run has nothing to repeat.
             break
         distance = low | next(source) << 8
         for _ in range(length(token & 15) + 4):
@@ -50,7 +49,9 @@ def read_cache(cache: Path) -> Iterator[tuple[dict[str, object], bytes]]:
         record = shards[shard][offset : offset + length]
         payload = record[8 + struct.unpack_from("<Q", record)[0] :]
         if manifest["shards"][shard]["compression"]["algo"] == "lz4":
-            payload = expand(payload[4:])
+            stated, payload = payload[:4], expand(payload[4:])
+            if stated != struct.pack("<I", len(payload)):
+                raise ValueError(f"sample {row} is damaged")
         yield {field["name"]: table[field["name"]][row].as_py() for field in manifest["metadata_schema"]}, payload
 
 

@@ -29,13 +29,16 @@ impl Dataset {
     ///
     /// # Errors
     /// [`Error::AlreadyExists`] when there is an export, [`Error::File`] when there is no such directory or nothing can
-    /// be written, [`Error::InvalidValue`] for a path that JSON cannot hold, [`Error::Interrupted`] from
+    /// be written, [`Error::InvalidValue`] for an empty path or one that JSON cannot hold, [`Error::Interrupted`] from
     /// `waiter`. Nothing is left behind then. Else as [`epoch_len`](Self::epoch_len).
     pub fn dump_config(&self, directory: &Path, num_workers: Option<u64>, waiter: &mut dyn Waiter) -> Result<PathBuf> {
         let (caches, pool, table, epoch_len) = self.with_state(|state| {
             let table = Arc::clone(&state.table);
             Ok((Arc::clone(&state.caches), Arc::clone(&state.pool), table, state.epoch_len))
         })?;
+        if directory.as_os_str().is_empty() {
+            return Err(Error::InvalidValue("path must be an existing directory, found an empty text".to_owned()));
+        }
         // The dot makes a file in the place of the directory an error of its own.
         let directory =
             fs::canonicalize(directory.join(".")).map_err(|error| Error::file("export to", directory, error))?;
@@ -190,11 +193,17 @@ fn refuse_existing(config: &Path, metadata: &Path) -> Result<()> {
 fn check_caches(config: &Path, paths: &[PathBuf]) -> Result<()> {
     // What is there but cannot be looked at, opening tells better.
     let is_missing = |path: &PathBuf| match fs::metadata(path) {
-        Ok(found) => !found.is_dir(),
+        Ok(_) => false,
         Err(error) => matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
     };
     let missing: Vec<&PathBuf> = paths.iter().filter(|path| is_missing(path)).collect();
-    let Some(first) = missing.first() else { return Ok(()) };
+    let Some(first) = missing.first() else {
+        let file = paths.iter().find(|path| fs::metadata(path).is_ok_and(|found| !found.is_dir()));
+        return file.map_or(Ok(()), |file| {
+            let text = format!("not a directory; correct cache_paths in {}", config.display());
+            Err(Error::file("open the cache", file, io::Error::new(io::ErrorKind::NotADirectory, text)))
+        });
+    };
     let listed: Vec<String> = missing.iter().map(|path| format!("{:?}", path.display())).collect();
     Err(not_found(
         "open the exported dataset",
@@ -216,7 +225,9 @@ fn not_found(action: &'static str, path: &Path, text: String) -> Error {
 /// A value in the configuration that this machine or release refuses.
 fn unfit(path: &Path, error: Error) -> Error {
     match error {
-        Error::InvalidValue(text) => Error::invalid_cache(path, text),
+        Error::InvalidValue(text) => {
+            Error::invalid_cache(path, format!("{text}; edit this number in {DATASET_CONFIG_FILE}"))
+        }
         other => other,
     }
 }

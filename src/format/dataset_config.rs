@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::json_error;
 use super::manifest_v2::{Object, plain_file_name};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, excerpt};
 
 /// Name of the file.
 pub const DATASET_CONFIG_FILE: &str = "dataset.json";
@@ -72,8 +73,8 @@ impl DatasetConfig {
     fn parse_checked(bytes: &[u8]) -> std::result::Result<Self, String> {
         let text = std::str::from_utf8(bytes).map_err(|error| format!("invalid UTF-8: {error}"))?;
         let Object(raw) = serde_json::from_str::<Object<Raw>>(text).map_err(|error| match other_version(text) {
-            Some(version) => skew(&version),
-            None => format!("JSON that is none: {error}"),
+            Some(found) => found,
+            None => json_error::found(&error),
         })?;
         let Object(reader) = raw.reader_config;
         if raw.version != VERSION {
@@ -86,9 +87,7 @@ impl DatasetConfig {
         if let Some(relative) = cache_paths.iter().find(|path| !path.is_absolute()) {
             return Err(format!("the relative path {:?} in cache_paths, which must be absolute", relative.display()));
         }
-        for (key, number) in
-            [("epoch_len", raw.epoch_len), ("row_count", raw.row_count), ("num_workers", raw.num_workers)]
-        {
+        for (key, number) in [("epoch_len", raw.epoch_len), ("row_count", raw.row_count)] {
             if number == 0 || i64::try_from(number).is_err() {
                 return Err(format!("{key} {number}, which must be in 1 ... 2^63 - 1"));
             }
@@ -138,11 +137,13 @@ impl DatasetConfig {
     }
 }
 
-/// The version of a file that this release does not know, whatever else the file holds.
+/// What is found in a file of a version that this release does not know, whatever else the file holds.
 fn other_version(text: &str) -> Option<String> {
-    let value: Value = serde_json::from_str(text).ok()?;
-    let version = value.get("version")?;
-    (version.is_number() && version.as_u64() != Some(VERSION)).then(|| version.to_string())
+    let Value::Object(keys) = serde_json::from_str(text).ok()? else { return None };
+    match keys.get("version") {
+        None => Some(format!("no key \"version\", of which this release reads {VERSION}; export again")),
+        Some(version) => (version.as_u64() != Some(VERSION)).then(|| skew(&excerpt(&version.to_string()))),
+    }
 }
 
 fn skew(version: &str) -> String {

@@ -8,12 +8,13 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::error::Category;
 
 use super::compression::{Compression, CompressionAlgo};
+use super::json_error;
 use super::manifest::{FormatVersion, Manifest, RecordChecksums, ShardEntry};
 use super::manifest_v3::RECORD_CHECKSUM_ALGO;
 use super::schema::{Field, Schema};
+use crate::error::excerpt;
 use crate::ids::CacheId;
 use crate::value::Kind;
 
@@ -63,9 +64,11 @@ struct RawChecksums {
 
 /// What is found in a manifest of a version that this release does not read, whatever else it holds; `None` in others.
 pub(super) fn other_version(text: &str) -> Option<String> {
-    let value: Value = serde_json::from_str(text).ok()?;
-    let version = value.get("format_version")?;
-    (version.is_number() && !matches!(version.as_u64(), Some(2 | 3))).then(|| skew(version))
+    let Value::Object(keys) = serde_json::from_str(text).ok()? else { return None };
+    match keys.get("format_version") {
+        None => Some(no_version()),
+        Some(version) => (!matches!(version.as_u64(), Some(2 | 3))).then(|| skew(excerpt(&version.to_string()))),
+    }
 }
 
 fn skew(version: impl fmt::Display) -> String {
@@ -75,23 +78,19 @@ fn skew(version: impl fmt::Display) -> String {
     )
 }
 
+fn no_version() -> String {
+    "no key \"format_version\", of which this release reads 2 and 3; write the cache again".to_owned()
+}
+
 impl RawManifest {
     /// One JSON object and nothing else. The error says what was found instead.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        serde_json::from_str(text).map_err(|error| match error.classify() {
-            // The names that the parser has for types are those of the language it is written in.
-            Category::Data => {
-                let told = error.to_string();
-                let told = told.replace("expected u64", "expected an integer from 0 to 2^64-1");
-                format!("other keys or values: {}", told.replace("expected f64", "expected a number"))
-            }
-            _ => format!("JSON that is none: {error}"),
-        })
+        serde_json::from_str(text).map_err(|error| json_error::found(&error))
     }
 
     /// Checks what the types did not say. The error says what was found instead.
     pub(super) fn into_manifest(self) -> Result<Manifest, String> {
-        let version = match required(self.format_version, "format_version")? {
+        let version = match self.format_version.ok_or_else(no_version)? {
             2 => FormatVersion::V2,
             3 => FormatVersion::V3,
             other => return Err(skew(other)),

@@ -4,6 +4,7 @@ pub mod columns;
 pub mod compression;
 pub mod dataset_config;
 pub mod index;
+mod json_error;
 pub mod manifest;
 mod manifest_v2;
 mod manifest_v3;

@@ -340,3 +340,24 @@ def test_e01_table_of_other_caches_does_not_fit(
     with_table(config, MISFITS[misfit](dataset.get_metadata()))
     with pytest.raises(ValueError, match=f"the exported table does not fit the caches, .*{misfit}"):
         drt.CachedDataset.from_config(config)
+
+
+def test_e01_cache_path_that_is_a_file_is_no_directory(
+    runtime: drt.DatasetRuntime, paths: list[Path], out: Path
+) -> None:
+    config = opened(runtime, paths).dump_config(out)
+    shutil.rmtree(paths[1])
+    paths[1].write_text("file")
+    with pytest.raises(NotADirectoryError, match="correct cache_paths in") as raised:
+        drt.CachedDataset.from_config(config)
+    assert raised.value.filename == str(paths[1])
+    assert str(config) in str(raised.value)
+
+
+def test_e01_empty_path_is_no_place_for_an_export(
+    runtime: drt.DatasetRuntime, paths: list[Path], out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(out)
+    with pytest.raises(ValueError, match="path must be an existing directory, found an empty text"):
+        opened(runtime, paths).dump_config("")
+    assert list(out.iterdir()) == []

@@ -97,6 +97,22 @@ def test_e01_example_is_short_and_reads_what_is_written_today(runtime: drt.Datas
         list(read_cache.read_cache(path))
 
 
+def test_e01_example_compares_the_length_that_is_stated(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
+    from read_cache import read_cache
+
+    lz4 = drt.ShardCompression(algo="lz4")
+    [path] = write(runtime, tmp_path, Listed("a", [(b"abc", {"row": 0})]), shard_compression=lz4)
+    manifest, shard = path / "manifest.json", path / "shards" / "000000.bin"
+    before = shard.read_bytes()
+    stated = (3).to_bytes(4, "little")
+    assert before.count(stated) == 1
+    shard.write_bytes(before.replace(stated, (4).to_bytes(4, "little")))
+    old, new = (hashlib.sha256(content).hexdigest() for content in (before, shard.read_bytes()))
+    manifest.write_text(manifest.read_text().replace(old, new))
+    with pytest.raises(ValueError, match="sample 0 is damaged"):
+        list(read_cache(path))
+
+
 @pytest.mark.parametrize(("name", "algo", "times"), [("plain", "none", 1), ("lz4", "lz4", 9)])
 def test_c14_same_samples_make_the_same_files_as_ever(
     runtime: drt.DatasetRuntime, tmp_path: Path, name: str, algo: str, times: int

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import stat
 from pathlib import Path
@@ -139,7 +140,7 @@ def test_e01_directory_that_cannot_be_written_is_found_before_anything_is_replac
 ) -> None:
     outcome, versions = as_nobody(runtime, tmp_path, 0o500)
     assert outcome.startswith("Err(")
-    assert "Permission denied" in outcome
+    assert f"cannot create a file in {tmp_path / 'b'}: Permission denied" in outcome
     assert f"{tmp_path / 'b' / 'manifest.json'}" in outcome
     assert "entries=()" in outcome
     assert versions == [2, 2]
@@ -260,3 +261,17 @@ def test_e01_what_killed_migrations_leave_is_removed_by_the_next(runtime: drt.Da
     assert isinstance(opened(runtime, paths).update_manifests(version=3), drt.Ok)
     for path in paths:
         assert sorted(file.name for file in path.iterdir() if "drt-" in file.name) == sorted(kept)
+
+
+@pytest.mark.parametrize("version", ["4", True, [3], 2.5])
+def test_e01_version_of_another_type_names_the_key_and_what_is_read(
+    runtime: drt.DatasetRuntime, tmp_path: Path, version: Any
+) -> None:
+    [path] = write(runtime, tmp_path, numbered("a", 3))
+    rewrite(path, format_version=version)
+    told = f'"format_version" {json.dumps(version)}, but this release reads versions 2 and 3'
+    with pytest.raises(ValueError, match=re.escape(told)):
+        opened(runtime, [path])
+    rewrite(path, format_version=None)
+    with pytest.raises(ValueError, match='no key "format_version", of which this release reads 2 and 3'):
+        opened(runtime, [path])
