@@ -10,8 +10,10 @@ use super::error::to_py_err;
 use crate::cancel::{WAIT_SLICE, Waiter};
 use crate::error::{Error, Result, excerpt};
 
-/// How long work on the calling thread may keep other Python threads out: the interpreter's own switch interval.
-const LONGEST_HOLD: Duration = Duration::from_millis(5);
+/// How long work on the calling thread may keep other Python threads out: two switch intervals of the interpreter. A thread
+/// that waits asks for the interpreter after one, counted from the last time that somebody let go of it, and only
+/// who was asked waits until the other one has it. Letting go after one interval would often come too early, every time.
+const LONGEST_HOLD: Duration = Duration::from_millis(10);
 
 /// An exception that ends the operation and has to come out of it as the same object.
 ///
