@@ -114,8 +114,16 @@ impl ShardMaps {
         if let Some(place) = self.pinned.get(shard)
             && self.pinned_count.fetch_add(1, Ordering::Relaxed) < PINNED_LIMIT
         {
-            // Whoever comes second takes the map that is there.
-            return Ok(ShardBytes::Pinned(place.get_or_init(|| map)));
+            let mut is_first = false;
+            let pinned = place.get_or_init(|| {
+                is_first = true;
+                map
+            });
+            if !is_first {
+                // Another thread mapped it meanwhile and counted it, too.
+                self.pinned_count.fetch_sub(1, Ordering::Relaxed);
+            }
+            return Ok(ShardBytes::Pinned(pinned));
         }
         let map = Arc::new(map);
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
