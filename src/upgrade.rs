@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::cancel::Waiter;
 use crate::error::{Error, Result};
@@ -78,11 +78,10 @@ pub fn upgrade_manifests(caches: &CacheSet, pool: &WorkerPool, waiter: &mut dyn 
             None => ManifestStatus::Unchanged,
             Some(replacement) => {
                 waiter.check()?;
-                let directory = path.parent().unwrap_or(&path);
                 if let Err(error) = replacement.replace() {
                     return Ok(Err(stopped(cache, &error, entries)));
                 }
-                match sync_dir(directory) {
+                match sync_dir(directory_of(&path)) {
                     Ok(()) => ManifestStatus::Updated,
                     Err(_) => ManifestStatus::DurabilityUnknown,
                 }
@@ -155,5 +154,5 @@ fn stopped(cache: &Cache, error: &Error, entries: Vec<ManifestEntry>) -> Stopped
 }
 
 fn manifest_path(cache: &Cache) -> PathBuf {
-    cache.path().join(Path::new(MANIFEST_FILE))
+    cache.path().join(MANIFEST_FILE)
 }

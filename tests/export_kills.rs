@@ -1,10 +1,11 @@
 //! An export or an update of manifests that is killed, wherever that happens: every file is old or new as a whole, and the next
 //! call does its work.
-#![expect(unsafe_code, reason = "there is no safe fork")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "support/cache_files.rs"]
 mod cache_files;
+#[path = "support/killing.rs"]
+mod killing;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,35 +14,19 @@ use cache_files::{CacheFiles, temp_dir};
 use dataset_rt::cancel::PlainWaiter;
 use dataset_rt::dataset::Dataset;
 use dataset_rt::format::manifest::{FormatVersion, Manifest};
-use dataset_rt::fs::fault::{Fault, When, arm};
+use dataset_rt::fs::fault::{Fault, When};
 use dataset_rt::reader::ReaderConfig;
 use dataset_rt::runtime::Runtime;
 use dataset_rt::upgrade::ManifestStatus;
+use killing::is_killed;
 
 fn open(paths: &[PathBuf]) -> Dataset {
     Runtime::new(1).unwrap().open(paths, ReaderConfig::new(1), &mut PlainWaiter::default()).unwrap()
 }
 
-/// Does `work` in a forked process that is killed at the file operation with this number. Tells whether it got that far.
+/// Does `work` in a process that is killed at the file operation with this number. Tells whether it got that far.
 fn die_at(number: usize, base: &Path, work: impl Fn()) -> bool {
-    // SAFETY: no other thread of this process holds a lock that the child needs: this is the only test of the program, and
-    // its datasets are closed.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        let _armed = arm(base, &[(When::At(number), Fault::Kill)]);
-        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-        // SAFETY: ends the child without running anything that belongs to the parent.
-        unsafe { libc::_exit(i32::from(done.is_err())) };
-    }
-    let mut status = -1;
-    // SAFETY: waits for the child made above; `status` outlives the call.
-    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-    if libc::WIFSIGNALED(status) {
-        assert_eq!(libc::WTERMSIG(status), libc::SIGKILL);
-        return true;
-    }
-    assert_eq!(libc::WEXITSTATUS(status), 0, "the child failed before it was killed");
-    false
+    is_killed(base, &[(When::At(number), Fault::Kill)], work)
 }
 
 fn version(cache: &Path) -> FormatVersion {

@@ -1,16 +1,18 @@
 //! A write that is killed, wherever that happens, leaves no cache or a whole one, and the same call then does its work.
-#![expect(unsafe_code, reason = "there is no safe fork")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/killing.rs"]
+mod killing;
 mod support;
 
 use std::path::Path;
 
 use dataset_rt::cancel::PlainWaiter;
-use dataset_rt::fs::fault::{Fault, When, arm};
+use dataset_rt::fs::fault::{Fault, When};
 use dataset_rt::progress::NoProgress;
 use dataset_rt::runtime::Runtime;
 use dataset_rt::writer::{IterSource, WriteOutcome, WriterConfig};
+use killing::is_killed;
 use support::{config, files, samples, staging, temp_dir};
 
 /// Two caches of several shards each, by a runtime of their own.
@@ -23,26 +25,11 @@ fn write(workers: usize, base: &Path, reuse: bool) -> Vec<WriteOutcome> {
     write(&runtime, &mut [a, b], base, &config, &mut PlainWaiter::default(), &mut NoProgress).unwrap()
 }
 
-/// Writes in a forked process that is killed at the operation with this number, half way through if it is a write of
-/// which the next operation is the rest. Tells whether it got that far.
+/// Writes in a process that is killed at the operation with this number, half way through if it is a write of which the
+/// next operation is the rest. Tells whether it got that far.
 fn write_and_die(workers: usize, base: &Path, number: usize) -> bool {
-    // SAFETY: no other thread of this process holds a lock that the child needs: this is the only test of the program.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        let _armed = arm(base, &[(When::At(number.wrapping_sub(1)), Fault::Short), (When::At(number), Fault::Kill)]);
-        let written = std::panic::catch_unwind(|| write(workers, base, false));
-        // SAFETY: ends the child without running anything that belongs to the parent.
-        unsafe { libc::_exit(i32::from(written.is_err())) };
-    }
-    let mut status = -1;
-    // SAFETY: waits for the child made above; `status` outlives the call.
-    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-    if libc::WIFSIGNALED(status) {
-        assert_eq!(libc::WTERMSIG(status), libc::SIGKILL);
-        return true;
-    }
-    assert_eq!(libc::WEXITSTATUS(status), 0, "the child failed before it was killed");
-    false
+    let faults = [(When::At(number.wrapping_sub(1)), Fault::Short), (When::At(number), Fault::Kill)];
+    is_killed(base, &faults, || drop(write(workers, base, false)))
 }
 
 #[test]

@@ -88,7 +88,7 @@ impl DatasetConfig {
             return Err(format!("the relative path {:?} in cache_paths, which must be absolute", relative.display()));
         }
         for (key, number) in [("epoch_len", raw.epoch_len), ("row_count", raw.row_count)] {
-            if number == 0 || i64::try_from(number).is_err() {
+            if Error::check_positive(key, number).is_err() {
                 return Err(format!("{key} {number}, which must be in 1 ... 2^63 - 1"));
             }
         }

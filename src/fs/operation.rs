@@ -96,22 +96,20 @@ pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
 
 /// Renames a directory and fails when `to` exists, in one step where the system can do that.
 pub(super) fn rename_no_replace(from: &Path, to: &Path) -> io::Result<()> {
-    fault::point(Operation::Rename, to)?;
-    match rename_in_one_step(from, to) {
-        // Old kernels, some sandboxes, and file systems without the flag (NFS among them).
-        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EINVAL | libc::EPERM)) => {
-            rename_checked(from, to)
-        }
-        other => other,
-    }
+    rename_or(rename_checked, from, to)
 }
 
 /// Renames a file and fails when `to` exists, in one step where the system can do that.
 pub(super) fn rename_file_no_replace(from: &Path, to: &Path) -> io::Result<()> {
+    rename_or(link_and_unlink, from, to)
+}
+
+fn rename_or(fallback: fn(&Path, &Path) -> io::Result<()>, from: &Path, to: &Path) -> io::Result<()> {
     fault::point(Operation::Rename, to)?;
     match rename_in_one_step(from, to) {
+        // Old kernels, some sandboxes, and file systems without the flag (NFS among them).
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EINVAL | libc::EPERM)) => {
-            link_and_unlink(from, to)
+            fallback(from, to)
         }
         other => other,
     }

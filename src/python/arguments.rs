@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyInt};
+use pyo3::types::{PyBool, PyInt, PyType};
 
 /// Digits of more bits than this tell nobody anything; Python refuses to print some thousands.
 const SHOWN_BITS: u64 = 128;
@@ -20,9 +20,13 @@ pub(super) fn plain_bool(name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool>
 
 /// The exception for a value of another type than `expected`.
 pub(super) fn wrong_type(name: &str, expected: &str, value: &Bound<'_, PyAny>) -> PyErr {
-    let found = value.get_type().fully_qualified_name();
-    let found = found.map_or_else(|_| "another type".to_owned(), |name| name.to_string());
+    let found = class_name(&value.get_type(), "another type");
     PyTypeError::new_err(format!("{name} must be {expected}, found {found}"))
+}
+
+/// Name of a class for messages, or other words where it has none.
+pub(super) fn class_name(class: &Bound<'_, PyType>, otherwise: &str) -> String {
+    class.fully_qualified_name().map_or_else(|_| otherwise.to_owned(), |name| name.to_string())
 }
 
 /// An int as messages tell it.

@@ -13,6 +13,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
+use super::arguments::class_name;
 use super::calls::call_no_args;
 use super::enter::enter;
 use crate::cancel::Waiter as _;
@@ -58,10 +59,7 @@ pub(super) fn import(table: &Bound<'_, PyAny>) -> PyResult<Metadata> {
 
 /// The exception for an object whose `__arrow_c_stream__` gives something else.
 fn no_stream(table: &str, exported: &Bound<'_, PyAny>) -> PyErr {
-    let found = exported
-        .get_type()
-        .fully_qualified_name()
-        .map_or_else(|_| "another object".to_owned(), |name| name.to_string());
+    let found = class_name(&exported.get_type(), "another object");
     PyTypeError::new_err(format!(
         "metadata must be a table: expected an Arrow stream from {table}.__arrow_c_stream__, found {found}; \
          pass a polars DataFrame or a pyarrow Table"

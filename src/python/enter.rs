@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
+use super::arguments::class_name;
 use super::error::to_py_err;
 use crate::cancel::{WAIT_SLICE, Waiter};
 use crate::error::{Error, Result, excerpt};
@@ -94,8 +95,7 @@ const MAX_CAUSES: u32 = 3;
 /// Type, text and causes of an exception: all that a message can keep of it. The text is made by code of the user, and
 /// what that raises is an error here unless it is an `Exception`.
 fn description(py: Python<'_>, exception: &PyErr, max_causes: u32) -> PyResult<String> {
-    let class = exception.get_type(py);
-    let class = class.fully_qualified_name().map_or_else(|_| "an exception".to_owned(), |name| name.to_string());
+    let class = class_name(&exception.get_type(py), "an exception");
     let text = match exception.value(py).str() {
         Ok(text) => excerpt(&text.to_string_lossy()).into_owned(),
         Err(raised) if raised.is_instance_of::<PyException>(py) => "(its text cannot be made)".to_owned(),

@@ -5,6 +5,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyString, PyTuple};
 
+use super::arguments::class_name;
 use super::calls;
 use super::enter::Parked;
 use super::metadata::{Row, Template};
@@ -172,5 +173,5 @@ fn not_a_sample(item: &Bound<'_, PyAny>) -> String {
 
 /// Name of the class of an object, for messages.
 fn type_name(object: &Bound<'_, PyAny>) -> String {
-    object.get_type().fully_qualified_name().map_or_else(|_| "an object".to_owned(), |name| name.to_string())
+    class_name(&object.get_type(), "an object")
 }
