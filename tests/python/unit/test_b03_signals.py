@@ -131,8 +131,8 @@ def test_b03_single_reads_see_signals_and_let_others_in(
         assert stopped(lambda: [dataset.get_item(cache_id, 0) for _ in range(50)], stop_after, after=0.05) < PROMPTLY
 
 
-# An operation that keeps others out leaves them none, or the one that was under way when it began.
-ENOUGH_LAPS = 3
+# An operation that keeps others out leaves them hardly any.
+ENOUGH_LAPS = 10
 
 
 def laps_during(operation: Callable[[], Any]) -> int:
@@ -170,5 +170,5 @@ def test_b03_other_threads_run_during_validation(runtime: drt.DatasetRuntime, tm
 
 def test_b03_other_threads_run_while_a_c_consumer_iterates(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
     dataset = opened(runtime, write(runtime, tmp_path, numbered("a", 1000)))
-    dataset.set_epoch_len(1_000_000)
+    dataset.set_epoch_len(2_000_000)
     assert laps_during(lambda: collections.deque(dataset, maxlen=0)) >= ENOUGH_LAPS
