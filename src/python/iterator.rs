@@ -5,8 +5,7 @@
 )]
 
 use std::cell::UnsafeCell;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, ThreadId};
+use std::sync::Arc;
 use std::vec;
 
 use pyo3::prelude::*;
@@ -18,10 +17,9 @@ use super::enter::enter;
 use super::error::to_py_err;
 use super::sample::SampleFactory;
 use super::text::TextCache;
-use crate::cancel::Waiter;
+use super::turns::Turns;
 use crate::dataset::SampleStream;
-use crate::error::{Error, Result};
-use crate::pool::ForkStamp;
+use crate::error::Result;
 use crate::reader::{CacheSet, Fetched};
 
 /// Samples of one window, in the order of its draws.
@@ -29,20 +27,13 @@ use crate::reader::{CacheSet, Fetched};
 pub(super) struct SampleIterator {
     factory: Arc<SampleFactory>,
     caches: Arc<CacheSet>,
-    stamp: ForkStamp,
     /// Samples that are ready to be handed out. Only touched within a critical section on this object, and never by
     /// anything that could run Python code, so that with a global lock nothing else is needed.
     ready: UnsafeCell<vec::IntoIter<Fetched<NewBytes>>>,
     /// Texts that come again. Only touched as `ready` is.
     texts: UnsafeCell<TextCache>,
-    /// Where more of them come from. Whoever takes it out prepares the next ones; the others wait for it to come back.
-    source: Mutex<Source>,
-    returned: Condvar,
-}
-
-struct Source {
-    stream: Option<Box<SampleStream<NewBytes>>>,
-    taken_by: Option<ThreadId>,
+    /// Where more of them come from.
+    turns: Turns,
 }
 
 // SAFETY: `ready` and `texts` are only touched within a critical section, see there; everything else is `Sync`.
@@ -53,16 +44,10 @@ impl SampleIterator {
         Ok(Self {
             factory,
             caches: Arc::clone(stream.caches()),
-            stamp: ForkStamp::here()?,
             texts: UnsafeCell::new(TextCache::new(stream.caches().schema().fields().len())),
             ready: UnsafeCell::default(),
-            source: Mutex::new(Source { stream: Some(Box::new(stream)), taken_by: None }),
-            returned: Condvar::new(),
+            turns: Turns::new(stream)?,
         })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Source> {
-        self.source.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the next sample at hand for the caller alone.
@@ -109,7 +94,7 @@ impl SampleIterator {
     #[cold]
     fn refill(slf: &Bound<'_, Self>) -> PyResult<Option<Fetched<NewBytes>>> {
         enter(slf.py(), |waiter, _| {
-            let mut turn = Turn::take(slf.get(), waiter)?;
+            let mut turn = slf.get().turns.take(slf.py(), waiter)?;
             loop {
                 // Somebody else may have been here while this thread waited for its turn.
                 if let Some(sample) = Self::claim(slf) {
@@ -128,54 +113,6 @@ impl SampleIterator {
     }
 }
 
-/// The right to prepare samples: the stream itself, on loan.
-struct Turn<'a> {
-    iterator: &'a SampleIterator,
-    stream: Option<Box<SampleStream<NewBytes>>>,
-}
-
-impl<'a> Turn<'a> {
-    fn take(iterator: &'a SampleIterator, waiter: &mut dyn Waiter) -> Result<Self> {
-        loop {
-            let mut source = iterator.lock();
-            if let Some(stream) = source.stream.take() {
-                source.taken_by = Some(thread::current().id());
-                return Ok(Self { iterator, stream: Some(stream) });
-            }
-            if source.taken_by == Some(thread::current().id()) {
-                return Err(Error::Unusable(
-                    "the iterator is already being advanced further up in this thread; do not advance it in a signal handler".to_owned(),
-                ));
-            }
-            drop(source);
-            waiter.wait(&mut |timeout| {
-                let (source, _) = iterator
-                    .returned
-                    .wait_timeout_while(iterator.lock(), timeout, |source| source.stream.is_none())
-                    .unwrap_or_else(PoisonError::into_inner);
-                source.stream.is_some()
-            })?;
-        }
-    }
-}
-
-impl Turn<'_> {
-    fn next_chunk(&mut self, waiter: &mut dyn Waiter) -> Result<Option<Vec<Fetched<NewBytes>>>> {
-        // Only `drop` takes the stream away.
-        self.stream.as_mut().map_or(Ok(None), |stream| stream.next_chunk(waiter))
-    }
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        let mut source = self.iterator.lock();
-        source.stream = self.stream.take();
-        source.taken_by = None;
-        drop(source);
-        self.iterator.returned.notify_one();
-    }
-}
-
 #[pymethods]
 impl SampleIterator {
     fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -183,16 +120,14 @@ impl SampleIterator {
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> String {
-        if slf.get().stamp.is_inherited() {
+        if slf.get().turns.is_inherited() {
             return "SampleIterator(of a parent process)".to_owned();
         }
-        let source = slf.get().lock();
-        match &source.stream {
-            Some(stream) => {
+        match slf.get().turns.progress() {
+            Some((window, delivered)) => {
                 // SAFETY: within the section, see `ready`; nothing is changed.
                 let ready = with_critical_section(slf.as_any(), || unsafe { (*slf.get().ready.get()).len() });
-                let left = stream.window_len() - stream.delivered() + ready as u64;
-                format!("SampleIterator({left} of {} samples left)", stream.window_len())
+                format!("SampleIterator({} of {window} samples left)", window - delivered + ready as u64)
             }
             None => "SampleIterator(being advanced by another thread)".to_owned(),
         }
@@ -200,7 +135,7 @@ impl SampleIterator {
 
     fn __next__<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let iterator = slf.get();
-        iterator.stamp.check().map_err(|error| to_py_err(&error))?;
+        iterator.turns.check().map_err(|error| to_py_err(&error))?;
         let claimed = Self::next_sample(slf)?;
         claimed.map(|sample| Self::build(slf, sample)).transpose()
     }
@@ -209,7 +144,7 @@ impl SampleIterator {
     /// whole batch is its error, and the next batch begins behind this one.
     fn next_batch<'py>(slf: &Bound<'py, Self>, size: u64) -> PyResult<Bound<'py, PyList>> {
         let iterator = slf.get();
-        iterator.stamp.check().map_err(|error| to_py_err(&error))?;
+        iterator.turns.check().map_err(|error| to_py_err(&error))?;
         let mut batch = Vec::new();
         let mut failure = None;
         for _ in 0..size {

@@ -18,6 +18,7 @@ mod scalar;
 mod source;
 mod staging;
 mod text;
+mod turns;
 
 use pyo3::prelude::*;
 

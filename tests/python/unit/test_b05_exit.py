@@ -50,3 +50,37 @@ def test_b05_daemon_threads_may_be_in_python_code_of_a_source(tmp_path: Path, wh
     for number in range(3):
         done = run_python(BUSY_SOURCE, str(tmp_path / str(number)), where)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+LATE = """
+import sys, threading
+import dataset_rt as drt
+from pathlib import Path
+from support import Listed, opened, write
+
+class Late:
+    def __del__(self):
+        try:
+            next(iterator)
+        except RuntimeError as error:
+            assert "the interpreter is ending" in str(error)
+
+def run():
+    while True:
+        next(iterator)
+
+runtime = drt.DatasetRuntime(num_workers=1)
+rows = [(bytes(200_000), {"number": 0})] * 30
+dataset = opened(runtime, write(runtime, Path(sys.argv[1]), Listed("a", rows)), shuffle=True)
+dataset.set_epoch_len(2**40)
+iterator = iter(dataset)
+late = Late()
+threading.Thread(target=run, daemon=True).start()
+next(iterator)
+"""
+
+
+def test_b05_destructors_do_not_wait_for_threads_that_the_end_has_stopped(tmp_path: Path) -> None:
+    for number in range(5):
+        done = run_python(LATE, str(tmp_path / str(number)))
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

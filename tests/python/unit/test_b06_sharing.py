@@ -32,3 +32,28 @@ def test_b06_each_sample_goes_to_one_thread(runtime: drt.DatasetRuntime, tmp_pat
     # What one thread got, it got in order.
     assert all(part == sorted(part) for part in parts)
     assert next(iterator, None) is None
+
+
+def test_b06_a_thread_that_keeps_taking_samples_does_not_keep_others_waiting(
+    runtime: drt.DatasetRuntime, tmp_path: Path
+) -> None:
+    dataset = opened(
+        runtime, write(runtime, tmp_path, Listed("a", [(bytes(200_000), {"number": 0})] * 30)), shuffle=True
+    )
+    dataset.set_epoch_len(2**40)
+    iterator = iter(dataset)
+    taken, enough = 0, threading.Event()
+
+    def hog() -> None:
+        nonlocal taken
+        while taken < 20_000 and not enough.is_set():
+            next(iterator)
+            taken += 1
+
+    thread = threading.Thread(target=hog)
+    thread.start()
+    for _ in range(20):
+        next(iterator)
+    enough.set()
+    thread.join()
+    assert taken < 20_000
