@@ -4,10 +4,16 @@ The floors read the shards of the very cache that is measured, so page cache and
 """
 
 import ctypes
+import importlib.machinery
+import importlib.util
 import mmap
+import os
 import struct
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from dataset_rt import CachedSample, CacheInput
 
@@ -80,12 +86,32 @@ class PreparedFloor:
             yield CachedSample(shard[start:stop], metadata, cache_id, row)
 
 
+class NativeFloor:
+    """The same loop in native code that trusts every byte and looks nothing up ahead; and the objects alone, made of nothing."""
+
+    def __init__(self, floor: PythonFloor, cache: Path, payload_bytes: int) -> None:
+        self._native = native_floor()
+        self._names = floor.names
+        self._payload_bytes = payload_bytes
+        shards = sorted((cache / "shards").iterdir())
+        self.reader = self._native.NaiveReader(
+            CachedSample, floor.cache_id, cache / "index.bin", shards, tuple(floor.columns), floor.names
+        )
+
+    def objects(self, count: int) -> Iterator[CachedSample]:
+        """So many samples that were read from nowhere."""
+        samples: Iterator[CachedSample] = self._native.Objects(CachedSample, self._names, self._payload_bytes, count)
+        return samples
+
+
 class CopyFloor:
-    """Copies the payloads into one buffer that is used again and again: the bandwidth of `memcpy`."""
+    """Copies the payloads into memory that is used again and again: the bandwidth of `memcpy`.
+
+    With two buffers in turn it copies as a consumer needs it: the last sample is still in use while the next one is copied.
+    """
 
     def __init__(self, floor: PreparedFloor, largest: int) -> None:
-        self._target = ctypes.create_string_buffer(largest)
-        self._address = ctypes.addressof(self._target)
+        self._targets = [ctypes.create_string_buffer(largest) for _ in range(2)]
         addresses: dict[int, int] = {}
         self._places = []
         for shard, start, stop in floor.places:
@@ -94,12 +120,15 @@ class CopyFloor:
                 base = addresses[id(shard)] = ctypes.addressof(ctypes.c_char.from_buffer(shard))
             self._places.append((base + start, stop - start))
 
-    def copy(self, order: Sequence[int]) -> None:
+    def copy(self, order: Sequence[int], buffers: int = 1) -> None:
         """Copies the payloads of these rows."""
-        places, address, move = self._places, self._address, ctypes.memmove
+        places, move = self._places, ctypes.memmove
+        addresses = [ctypes.addressof(target) for target in self._targets[:buffers]]
+        address, other = addresses[0], addresses[-1]
         for row in order:
             source, length = places[row]
             move(address, source, length)
+            address, other = other, address
 
 
 class PlainWriter:
@@ -124,3 +153,20 @@ def map_file(path: Path) -> mmap.mmap:
     """Maps a file. Privately, because ctypes tells addresses of writable buffers only."""
     with path.open("rb") as file:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+
+
+def native_floor() -> Any:
+    """The extension module in `benches/floor`, built when it is not there yet."""
+    root = Path(__file__).parents[2]
+    target = root / "target" / "floor"
+    command = ["cargo", "build", "--release", "--quiet", "--target-dir", str(target)]
+    environment = os.environ | {"PYO3_BUILD_EXTENSION_MODULE": "1", "PYO3_PYTHON": sys.executable}
+    subprocess.run(command, cwd=root / "benches" / "floor", env=environment, check=True)
+    name = "libnative_floor.dylib" if sys.platform == "darwin" else "libnative_floor.so"
+    library = str(target / "release" / name)
+    loader = importlib.machinery.ExtensionFileLoader("native_floor", library)
+    spec = importlib.util.spec_from_file_location("native_floor", library, loader=loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module

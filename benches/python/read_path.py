@@ -18,12 +18,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
-from floors import CopyFloor, PlainWriter, PreparedFloor, PythonFloor
+from floors import CopyFloor, NativeFloor, PlainWriter, PreparedFloor, PythonFloor
 from sets import QUICK_SETS, SETS, SampleSet, SetSource
 
 import dataset_rt as drt
 
 WRITER = drt.WriterConfig(show_progress=False)
+FLOORS = ("python", "native", "objects", "memcpy", "memcpy in turns")
 
 
 @dataclass
@@ -71,8 +72,8 @@ class Bench:
         for dataset in self.datasets.values():
             dataset.set_epoch_len(samples.batch)
         self.floor = PythonFloor(self.cache, self.cache_id, samples.metadata())
-        self.prepared = PreparedFloor(self.floor)
-        self.copy = CopyFloor(self.prepared, samples.payload_bytes)
+        self.native = NativeFloor(self.floor, self.cache, samples.payload_bytes)
+        self.copy = CopyFloor(PreparedFloor(self.floor), samples.payload_bytes)
         self.orders = {
             "ordered": [row % samples.count for row in range(samples.batch)],
             "shuffled": [sample.sample_id for sample in shuffled],
@@ -90,11 +91,14 @@ class Bench:
             order = self.orders[mode]
             work.append((mode, "ours", lambda dataset=dataset: consume(dataset)))
             work.append((mode, "python", lambda order=order: consume(self.floor.samples(order))))
-            work.append((mode, "prepared", lambda order=order: consume(self.prepared.samples(order))))
+            work.append((mode, "native", lambda order=order: consume(self.native.reader.samples(order))))
+            work.append((mode, "objects", lambda order=order: consume(self.native.objects(len(order)))))
             work.append((mode, "memcpy", lambda order=order: self.copy.copy(order)))
+            work.append((mode, "memcpy in turns", lambda order=order: self.copy.copy(order, buffers=2)))
         rows = self.orders["shuffled"]
         work.append(("get_item", "ours", lambda: self._get(self.datasets["shuffled"].get_item, rows)))
         work.append(("get_item", "python", lambda: self._get(self.floor.get_item, rows)))
+        work.append(("get_item", "native", lambda: self._get(self.native.reader.get_item, rows)))
         shift = number % len(work)
         for mode, candidate, run in work[shift:] + work[:shift]:
             self.timings.setdefault((mode, candidate), Timings()).measure(run, self.samples.batch)
@@ -123,25 +127,26 @@ def nanoseconds(seconds: float) -> str:
 
 
 def report(benches: list[Bench]) -> str:
-    """The table: times per sample of ours, and how many times faster than the floors it is."""
+    """The table: times per sample of ours, and how many times faster than the floors it is: wall (CPU)."""
     lines = [
-        "| payload | operation | wall | CPU | rate | Python floor / ours, wall | CPU | prepared / ours, wall | memcpy / ours, wall |",
-        "|---|---|---|---|---|---|---|---|---|",
+        f"| payload | operation | wall | CPU | rate | {' | '.join(f'{floor} / ours' for floor in FLOORS)} |",
+        f"|{'---|' * (5 + len(FLOORS))}",
     ]
     for bench in benches:
         for mode in ("write", "ordered", "shuffled", "weighted", "get_item"):
-            ours, python = bench.timings[mode, "ours"], bench.timings[mode, "python"]
+            ours = bench.timings[mode, "ours"]
             wall, cpu = statistics.median(ours.wall), statistics.median(ours.cpu)
-            others = [bench.timings.get((mode, candidate)) for candidate in ("prepared", "memcpy")]
+            floors = [bench.timings.get((mode, floor)) for floor in FLOORS]
             cells = [
                 bench.samples.name,
                 mode,
                 nanoseconds(wall),
                 nanoseconds(cpu),
                 f"{1 / wall:,.0f}/s",
-                f"{ratio(python.wall, ours.wall):.2f}",
-                f"{ratio(python.cpu, ours.cpu):.2f}",
-                *(f"{ratio(other.wall, ours.wall):.2f}" if other else "" for other in others),
+                *(
+                    f"{ratio(floor.wall, ours.wall):.2f} ({ratio(floor.cpu, ours.cpu):.2f})" if floor else ""
+                    for floor in floors
+                ),
             ]
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
