@@ -59,7 +59,8 @@ fn drain(dataset: &Dataset) -> Result<usize> {
     let mut waiter = PlainWaiter::default();
     let mut bytes = 0;
     while let Some(chunk) = stream.next_chunk(&mut waiter)? {
-        for fetched in chunk {
+        for taken in chunk {
+            let fetched = taken.read(stream.caches());
             let cache = stream.caches().cache(fetched.place.cache)?;
             for column in 0..3 {
                 black_box(cache.value(column, fetched.place.row)?);

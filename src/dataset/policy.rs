@@ -22,6 +22,9 @@ const POOL_MEAN_BYTES: usize = SMALL_MEAN_BYTES;
 /// Verbatim payloads that sum up to no more than this are copied by the consumer, whatever their size.
 const POOL_TOTAL_BYTES: usize = 256 << 10;
 
+/// Records behind one another that the consumer reads without a plan have at most so many bytes together.
+pub(super) const STRETCH_BYTES: usize = POOL_TOTAL_BYTES;
+
 /// As `POOL_MEAN_BYTES`, for compressed payloads, which cost more a byte.
 const POOL_COMPRESSED_MEAN_BYTES: usize = 1 << 10;
 

@@ -1,13 +1,12 @@
 //! Samples for users of the crate: an iterator whose items own their data.
 
 use std::sync::Arc;
-use std::vec;
 
 use crate::cancel::PlainWaiter;
 use crate::dataset::SampleStream;
 use crate::error::Result;
 use crate::ids::{CacheId, SampleId};
-use crate::reader::{CacheSet, Fetched};
+use crate::reader::{CacheSet, Chunk, Fetched};
 use crate::value::MetadataValue;
 
 /// One sample.
@@ -49,7 +48,7 @@ impl Sample {
 #[derive(Debug)]
 pub struct Samples {
     stream: SampleStream<Vec<u8>>,
-    chunk: vec::IntoIter<Fetched<Vec<u8>>>,
+    chunk: Chunk<Vec<u8>>,
 }
 
 impl IntoIterator for SampleStream<Vec<u8>> {
@@ -57,7 +56,7 @@ impl IntoIterator for SampleStream<Vec<u8>> {
     type IntoIter = Samples;
 
     fn into_iter(self) -> Samples {
-        Samples { stream: self, chunk: Vec::new().into_iter() }
+        Samples { stream: self, chunk: Chunk::default() }
     }
 }
 
@@ -66,12 +65,12 @@ impl Iterator for Samples {
 
     fn next(&mut self) -> Option<Result<Sample>> {
         loop {
-            if let Some(fetched) = self.chunk.next() {
+            if let Some(taken) = self.chunk.next() {
                 let caches = Arc::clone(self.stream.caches());
-                return Some(Sample::new(&caches, fetched));
+                return Some(Sample::new(&caches, taken.read(&caches)));
             }
             match self.stream.next_chunk(&mut PlainWaiter::default()) {
-                Ok(Some(chunk)) => self.chunk = chunk.into_iter(),
+                Ok(Some(chunk)) => self.chunk = chunk,
                 Ok(None) => return None,
                 Err(error) => return Some(Err(error)),
             }

@@ -11,7 +11,7 @@ use crate::dataset::table::ActiveTable;
 use crate::error::{Error, Result};
 use crate::pool::WorkerPool;
 use crate::prefetch::waits_for_disk;
-use crate::reader::{CacheSet, Fetched, PayloadBuffer, PendingFetch, PlannedSample, fetch_all, plan};
+use crate::reader::{CacheSet, Chunk, PayloadBuffer, PendingFetch, PlannedSample, Stretch, fetch_all, plan};
 
 /// Of so many chunks one is watched for waits.
 const WATCHED: u32 = 4;
@@ -71,6 +71,8 @@ struct Limits {
 enum Prepared<B: PayloadBuffer> {
     /// The consumer reads it when its turn comes.
     Here(Vec<PlannedSample>, Size),
+    /// The consumer reads it sample by sample.
+    Stretch(Stretch, Size),
     /// The pool reads it.
     OnPool(PendingFetch<B>, Size),
 }
@@ -141,12 +143,13 @@ impl<B: PayloadBuffer> SampleStream<B> {
     /// # Errors
     /// [`Error::Interrupted`](crate::error::Error) from `waiter`, after which no sample is lost;
     /// [`Error::Unusable`](crate::error::Error) in a forked child.
-    pub fn next_chunk(&mut self, waiter: &mut dyn Waiter) -> Result<Option<Vec<Fetched<B>>>> {
+    pub fn next_chunk(&mut self, waiter: &mut dyn Waiter) -> Result<Option<Chunk<B>>> {
         self.pool.check()?;
         waiter.check()?;
         if let Some(error) = self.trouble.take() {
             return Err(error);
         }
+        self.chunks = self.chunks.wrapping_add(1);
         let waits = self.is_watched().then(waits_for_disk);
         self.prepare()?;
         while self.queue.is_empty()
@@ -166,32 +169,37 @@ impl<B: PayloadBuffer> SampleStream<B> {
         self.queued.samples -= size.samples;
         self.queued.bytes -= size.bytes;
         self.delivered += size.samples;
-        let fetched = match next {
-            Prepared::Here(planned, _) => fetch_all(&self.set, planned),
+        let chunk = match next {
+            Prepared::Stretch(stretch, _) => Chunk::Stretch(stretch),
+            Prepared::Here(planned, _) => Chunk::Fetched(fetch_all(&self.set, planned).into_iter()),
             Prepared::OnPool(pending, _) => {
                 // The threads go on while the consumer is busy with this chunk.
                 self.trouble = self.prepare().err();
-                pending.take(&self.set)
+                Chunk::Fetched(pending.take(&self.set).into_iter())
             }
         };
         if waits.is_some_and(|before| before != waits_for_disk()) {
             self.set.temperature().waited();
         }
-        Ok(Some(fetched))
+        Ok(Some(chunk))
     }
 
     /// Whether to find out if this thread has to wait for the disk; that costs two system calls.
-    fn is_watched(&mut self) -> bool {
-        self.chunks = self.chunks.wrapping_add(1);
+    fn is_watched(&self) -> bool {
         self.chunks % WATCHED == 1
     }
 
     /// Puts chunks into the queue until it is full, or until the pool has to plan more of them.
     fn prepare(&mut self) -> Result<()> {
         // What the consumer reads itself is not read early, and so nothing behind it is prepared either.
-        while !matches!(self.queue.back(), Some(Prepared::Here(..))) {
-            if self.plan.as_slice().is_empty() {
-                self.plan_more()?;
+        while !matches!(self.queue.back(), Some(Prepared::Here(..) | Prepared::Stretch(..))) {
+            if self.plan.as_slice().is_empty()
+                && let Some(stretch) = self.plan_more()?
+            {
+                let size = Size { samples: stretch.len() as u64, bytes: stretch.bytes };
+                self.queued = size;
+                self.queue.push_back(Prepared::Stretch(stretch, size));
+                return Ok(());
             }
             let cold = self.set.temperature().is_cold();
             let cut = policy::cut(self.plan.as_slice(), self.limits.pool_chunk, cold);
@@ -215,13 +223,21 @@ impl<B: PayloadBuffer> SampleStream<B> {
         Ok(())
     }
 
-    /// Finds the records of the next draws, or has the pool look for them.
-    fn plan_more(&mut self) -> Result<()> {
+    /// Finds the records of the next draws, or has the pool look for them. Where they need no looking for, and the queue
+    /// is empty, it gives them as they are.
+    fn plan_more(&mut self) -> Result<Option<Stretch>> {
         let cold = self.set.temperature().is_cold();
         if !cold && self.ahead.is_empty() {
             self.draw(u64::MAX);
+            // A chunk that is watched for waits has to be read at once.
+            if self.queue.is_empty()
+                && !self.is_watched()
+                && let Some(stretch) = Stretch::find(&self.set, &self.rows, policy::STRETCH_BYTES)
+            {
+                return Ok(Some(stretch));
+            }
             self.plan = plan(&self.set, &self.rows).into_iter();
-            return Ok(());
+            return Ok(None);
         }
         let planned = self.ahead.take_plan()?.unwrap_or_default();
         if self.ahead.is_empty() {
@@ -233,7 +249,7 @@ impl<B: PayloadBuffer> SampleStream<B> {
             self.announce_more();
         }
         self.plan = planned.into_iter();
-        Ok(())
+        Ok(None)
     }
 
     /// Has the kernel asked for the records of the next draws.
@@ -259,7 +275,7 @@ impl<B: PayloadBuffer> SampleStream<B> {
 impl<B: PayloadBuffer> Prepared<B> {
     fn size(&self) -> Size {
         match self {
-            Self::Here(_, size) | Self::OnPool(_, size) => *size,
+            Self::Here(_, size) | Self::Stretch(_, size) | Self::OnPool(_, size) => *size,
         }
     }
 }

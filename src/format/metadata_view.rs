@@ -31,7 +31,8 @@ impl<'a> RowView<'a> {
     /// The value of a column by its position in the schema; `None` where there is no such column or a text lies
     /// outside the file. Nobody checked that text is valid.
     #[must_use]
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the caller looks at the kind again: only together is that one step")]
     pub fn value(&self, column: usize) -> Option<RawValue<'a>> {
         self.columns.get(column)?.value(self.file, self.place)
     }
@@ -138,7 +139,8 @@ impl<'a> TextView<'a> {
 
 impl RawColumn {
     /// The value of a row that is known to be in the batch; `None` when its text lies outside.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "see `RowView::value`")]
     pub(super) fn value<'a>(&self, file: &'a [u8], row: usize) -> Option<RawValue<'a>> {
         Some(match self {
             Self::Bool(bits) => RawValue::Bool(file.get(bits.start + row / 8)? >> (row % 8) & 1 == 1),

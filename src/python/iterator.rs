@@ -6,7 +6,6 @@
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
-use std::vec;
 
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
@@ -20,7 +19,7 @@ use super::text::TextCache;
 use super::turns::Turns;
 use crate::dataset::SampleStream;
 use crate::error::Result;
-use crate::reader::{CacheSet, Fetched};
+use crate::reader::{CacheSet, Chunk, Taken};
 
 /// Samples of one window, in the order of its draws.
 #[pyclass(frozen, module = "dataset_rt._native")]
@@ -29,7 +28,7 @@ pub(super) struct SampleIterator {
     caches: Arc<CacheSet>,
     /// Samples that are ready to be handed out. Only touched within a critical section on this object, and never by
     /// anything that could run Python code, so that with a global lock nothing else is needed.
-    ready: UnsafeCell<vec::IntoIter<Fetched<NewBytes>>>,
+    ready: UnsafeCell<Chunk<NewBytes>>,
     /// Texts that come again. Only touched as `ready` is.
     texts: UnsafeCell<TextCache>,
     /// Where more of them come from.
@@ -52,14 +51,14 @@ impl SampleIterator {
 
     /// Takes the next sample at hand for the caller alone.
     #[inline]
-    fn claim(slf: &Bound<'_, Self>) -> Option<Fetched<NewBytes>> {
+    fn claim(slf: &Bound<'_, Self>) -> Option<Taken<NewBytes>> {
         // SAFETY: within the section, see `ready`; taking an element out of a vector runs no Python code.
         with_critical_section(slf.as_any(), || unsafe { (*slf.get().ready.get()).next() })
     }
 
     /// Takes the next sample for the caller alone; `None` at the end of the window.
     #[inline]
-    fn next_sample(slf: &Bound<'_, Self>) -> PyResult<Option<Fetched<NewBytes>>> {
+    fn next_sample(slf: &Bound<'_, Self>) -> PyResult<Option<Taken<NewBytes>>> {
         match Self::claim(slf) {
             Some(sample) => Ok(Some(sample)),
             None => Self::refill(slf),
@@ -68,10 +67,10 @@ impl SampleIterator {
 
     /// Makes the Python object of a sample.
     #[inline]
-    fn build<'py>(slf: &Bound<'py, Self>, sample: Fetched<NewBytes>) -> PyResult<Bound<'py, PyAny>> {
+    fn build<'py>(slf: &Bound<'py, Self>, sample: Taken<NewBytes>) -> PyResult<Bound<'py, PyAny>> {
         let iterator = slf.get();
         let text = |column, bytes: &[u8]| Self::text(slf, column, bytes);
-        iterator.factory.build(slf.py(), &iterator.caches, sample, text)
+        iterator.factory.build(slf.py(), &iterator.caches, sample.read(&iterator.caches), text)
     }
 
     /// The Python string of UTF-8 bytes in a column.
@@ -92,7 +91,7 @@ impl SampleIterator {
 
     /// Makes samples available and takes the first of them; `None` at the end of the window.
     #[cold]
-    fn refill(slf: &Bound<'_, Self>) -> PyResult<Option<Fetched<NewBytes>>> {
+    fn refill(slf: &Bound<'_, Self>) -> PyResult<Option<Taken<NewBytes>>> {
         enter(slf.py(), |waiter, _| {
             let mut turn = slf.get().turns.take(slf.py(), waiter)?;
             loop {
@@ -101,7 +100,6 @@ impl SampleIterator {
                     return Ok(Some(sample));
                 }
                 let Some(chunk) = turn.next_chunk(waiter)? else { return Ok(None) };
-                let chunk = chunk.into_iter();
                 // SAFETY: within the section, see `ready`. What is replaced holds no samples any more: only whoever
                 // has the turn refills, and it has just found nothing.
                 let exhausted = with_critical_section(slf.as_any(), || unsafe {

@@ -1,15 +1,16 @@
 //! Samples on their way out: `CachedSample` tuples made without calling Python.
 #![expect(unsafe_code, reason = "a tuple of a subclass is filled in place, which only the C interface can do")]
 
+use std::convert::Infallible;
 use std::ptr;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyString, PyTuple, PyType};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple, PyType};
 
 use super::buffer::NewBytes;
 use super::error::to_py_err;
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::format::metadata::RawValue;
 use crate::reader::{Cache, CacheSet, Fetched};
 
@@ -34,6 +35,7 @@ impl SampleFactory {
     ///
     /// # Errors
     /// When the payload could not be read, or a metadata value is damaged.
+    #[inline]
     pub(super) fn build<'py>(
         &self,
         py: Python<'py>,
@@ -43,19 +45,19 @@ impl SampleFactory {
     ) -> PyResult<Bound<'py, PyAny>> {
         let Fetched { place, payload } = sample;
         let data = payload.map_err(|error| to_py_err(&error))?.into_object();
-        let cache = caches.cache(place.cache).map_err(|error| to_py_err(&error))?;
-        let metadata = self.metadata(py, cache, place.row, text).map_err(|error| to_py_err(&error))?;
-        let cache_id = match self.cache_ids.get(place.cache) {
-            Some(id) => id.clone_ref(py),
-            None => number(py, cache.id().0),
+        let (Some(cache), Some(cache_id)) = (caches.caches().get(place.cache), self.cache_ids.get(place.cache)) else {
+            return Err(to_py_err(&Error::Unusable(format!("there is no cache at position {}", place.cache))));
         };
-        let fields = [data.into_any(), metadata, cache_id, number(py, place.row)];
+        let metadata =
+            self.metadata(py, cache, place.row, text).map_err(|column| unusable(cache, column, place.row))?;
+        let fields = [data.into_any(), metadata, cache_id.clone_ref(py), number(py, place.row)];
         match self.tuple_new {
             None => self.fill_tuple(py, fields),
             Some(tuple_new) => self.call_new(py, tuple_new, fields),
         }
     }
 
+    /// The metadata of one row, or the column whose value cannot be made.
     #[inline]
     fn metadata(
         &self,
@@ -63,23 +65,23 @@ impl SampleFactory {
         cache: &Cache,
         row: u64,
         mut text: impl FnMut(usize, &[u8]) -> PyResult<Py<PyString>>,
-    ) -> Result<Py<PyAny>> {
+    ) -> Result<Py<PyAny>, usize> {
         let dict = PyDict::new(py);
-        let values = cache.metadata().row(row).ok_or_else(|| unusable(cache, 0, row))?;
+        let values = cache.metadata().row(row).ok_or(0_usize)?;
         for (column, key) in self.keys.iter().enumerate() {
-            let key = key.bind(py);
-            let stored = match values.value(column) {
-                Some(RawValue::Bool(value)) => dict.set_item(key, PyBool::new(py, value)),
-                Some(RawValue::Int(value)) => dict.set_item(key, value),
-                Some(RawValue::Float(value)) => dict.set_item(key, PyFloat::new(py, value)),
-                Some(RawValue::Text(bytes)) => match text(column, bytes) {
-                    Ok(text) => dict.set_item(key, text),
-                    Err(_) => return Err(unusable(cache, column, row)),
-                },
-                None => return Err(unusable(cache, column, row)),
+            let value = match values.value(column).ok_or(column)? {
+                RawValue::Bool(value) => PyBool::new(py, value).to_owned().into_any().unbind(),
+                RawValue::Int(value) => number(py, value),
+                RawValue::Float(value) => PyFloat::new(py, value).into_any().unbind(),
+                RawValue::Text(bytes) => text(column, bytes).map_err(|_| column)?.into_any(),
             };
-            // The keys are strings: only memory can be missing.
-            stored.map_err(|error| Error::Unusable(format!("cannot make a metadata dict: {error}")))?;
+            // SAFETY: all three are alive, and the dict is one.
+            let status = unsafe { ffi::PyDict_SetItem(dict.as_ptr(), key.as_ptr(), value.as_ptr()) };
+            if status != 0 {
+                // The keys are strings: only memory can be missing.
+                drop(PyErr::take(py));
+                return Err(column);
+            }
         }
         Ok(dict.into_any().unbind())
     }
@@ -119,13 +121,17 @@ impl SampleFactory {
 
 /// Why a value could not be handed out.
 #[cold]
-fn unusable(cache: &Cache, column: usize, row: u64) -> Error {
+fn unusable(cache: &Cache, column: usize, row: u64) -> PyErr {
     let error = cache.value(column, row).err();
-    error.unwrap_or_else(|| Error::Unusable("cannot make a metadata value: out of memory".to_owned()))
+    to_py_err(&error.unwrap_or_else(|| Error::Unusable("cannot make a metadata value: out of memory".to_owned())))
 }
 
 /// A Python int.
-fn number(py: Python<'_>, value: u64) -> Py<PyAny> {
+#[inline]
+fn number<'py>(
+    py: Python<'py>,
+    value: impl IntoPyObject<'py, Target = PyInt, Output = Bound<'py, PyInt>, Error = Infallible>,
+) -> Py<PyAny> {
     let Ok(number) = value.into_pyobject(py);
     number.into_any().unbind()
 }

@@ -12,7 +12,7 @@ use crate::cancel::Waiter;
 use crate::dataset::SampleStream;
 use crate::error::{Error, Result};
 use crate::pool::ForkStamp;
-use crate::reader::Fetched;
+use crate::reader::Chunk;
 
 /// A stream that one thread at a time prepares samples with.
 pub(super) struct Turns {
@@ -128,7 +128,7 @@ impl Source {
 }
 
 impl Turn<'_> {
-    pub(super) fn next_chunk(&mut self, waiter: &mut dyn Waiter) -> Result<Option<Vec<Fetched<NewBytes>>>> {
+    pub(super) fn next_chunk(&mut self, waiter: &mut dyn Waiter) -> Result<Option<Chunk<NewBytes>>> {
         self.stream.as_mut().map_or(Ok(None), |stream| stream.next_chunk(waiter))
     }
 }

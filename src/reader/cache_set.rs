@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use crate::error::{Error, Result};
 use crate::format::compression::CompressionAlgo;
 use crate::format::manifest::FormatVersion;
+use crate::format::record::payload_offset;
 use crate::format::schema::Schema;
 use crate::ids::{CacheId, SampleId};
 use crate::reader::cache::{Cache, unknown_sample};
@@ -201,6 +202,28 @@ impl CacheSet {
             Some(RecordPlace { shard, start, end, algo })
         };
         found().ok_or_else(|| Box::new(self.record_fault(place)))
+    }
+
+    /// The payload of a sample where it lies, if it is stored as it is in a shard that is mapped already, and nothing is
+    /// wrong with its record.
+    #[must_use]
+    #[inline]
+    pub(super) fn verbatim_payload(&self, place: Place) -> Option<&[u8]> {
+        let (row, algo) = self.caches.get(place.cache)?.index_row(place.row)?;
+        if algo != CompressionAlgo::None {
+            return None;
+        }
+        let start = usize::try_from(row.offset).ok()?;
+        let shard = self.shard_starts.get(place.cache)?.checked_add(usize::try_from(row.shard).ok()?)?;
+        let record = self.shards.pinned(shard)?.get(start..)?.get(..usize::try_from(row.length).ok()?)?;
+        record.get(payload_offset(record)?..)
+    }
+
+    /// Bytes of a shard that is mapped already.
+    #[must_use]
+    #[inline]
+    pub(super) fn mapped(&self, place: &RecordPlace) -> Option<&[u8]> {
+        self.shards.pinned(place.shard)?.get(place.start..place.end)
     }
 
     #[cold]

@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use std::slice;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::vec;
 
 use crate::cancel::Waiter;
 use crate::error::{Error, Result};
@@ -14,7 +15,7 @@ use crate::pool::{Task, WorkerPool};
 use crate::prefetch::waits_for_disk;
 use crate::reader::buffer::PayloadBuffer;
 use crate::reader::cache_set::{CacheSet, Place};
-use crate::reader::plan::{FoundPayload, PlannedSample, plan_one};
+use crate::reader::plan::{FoundPayload, PlannedSample, Stretch, plan_one};
 use crate::reader::record::damaged_record;
 
 /// A sample that was read, or why it was not.
@@ -96,16 +97,95 @@ fn fetch_waiting<B: PayloadBuffer>(
     Ok(buffer)
 }
 
+/// Samples of one chunk, in order.
+#[derive(Debug)]
+pub enum Chunk<B> {
+    /// Read before.
+    Fetched(vec::IntoIter<Fetched<B>>),
+    /// To be found and read when they are taken.
+    Stretch(Stretch),
+}
+
+/// A sample that was taken out of a chunk.
+#[derive(Debug)]
+pub enum Taken<B> {
+    /// Read before.
+    Fetched(Fetched<B>),
+    /// Still to be found and read.
+    Place(Place),
+}
+
+impl<B> Default for Chunk<B> {
+    fn default() -> Self {
+        Self::Fetched(Vec::new().into_iter())
+    }
+}
+
+impl<B> Iterator for Chunk<B> {
+    type Item = Taken<B>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Taken<B>> {
+        match self {
+            Self::Fetched(samples) => samples.next().map(Taken::Fetched),
+            Self::Stretch(stretch) => stretch.next().map(Taken::Place),
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match self {
+            Self::Fetched(samples) => samples.size_hint(),
+            Self::Stretch(stretch) => stretch.size_hint(),
+        }
+    }
+}
+
+impl<B> ExactSizeIterator for Chunk<B> {}
+
+impl<B: PayloadBuffer> Taken<B> {
+    /// The sample, read on this thread if it was not before.
+    #[inline]
+    pub fn read(self, set: &CacheSet) -> Fetched<B> {
+        match self {
+            Self::Fetched(sample) => sample,
+            Self::Place(place) => match fetch_verbatim(set, place) {
+                Some(payload) => Fetched { place, payload: Ok(payload) },
+                None => fetch_planned(set, plan_one(set, place)),
+            },
+        }
+    }
+}
+
 /// Reads planned samples on this thread.
 pub fn fetch_all<B: PayloadBuffer>(
     set: &CacheSet,
     samples: impl IntoIterator<Item = PlannedSample>,
 ) -> Vec<Fetched<B>> {
-    let fetched = samples.into_iter().map(|PlannedSample { place, found }| {
-        let payload = found.and_then(|found| fetch_now(set, place, &found));
-        Fetched { place, payload: payload.map_err(|error| Box::new(set.sample_error(place, *error))) }
-    });
-    fetched.collect()
+    samples.into_iter().map(|sample| fetch_planned(set, sample)).collect()
+}
+
+/// Reads a sample that is stored as it is in a shard that is mapped; `None` if it is not, or if anything is wrong with it.
+#[inline]
+fn fetch_verbatim<B: PayloadBuffer>(set: &CacheSet, place: Place) -> Option<B> {
+    set.verbatim_payload(place).and_then(copied)
+}
+
+/// A copy of a payload in a buffer of its own; `None` when there is no memory for it.
+#[inline]
+fn copied<B: PayloadBuffer>(payload: &[u8]) -> Option<B> {
+    let mut buffer = B::allocate(payload.len())?;
+    // SAFETY: `allocate` gave that many bytes to us alone, and a read-only map does not overlap them.
+    unsafe {
+        buffer.as_mut_ptr().copy_from_nonoverlapping(payload.as_ptr(), payload.len());
+        buffer.assume_filled(payload.len());
+    }
+    Some(buffer)
+}
+
+#[inline]
+fn fetch_planned<B: PayloadBuffer>(set: &CacheSet, PlannedSample { place, found }: PlannedSample) -> Fetched<B> {
+    let payload = found.and_then(|found| fetch_now(set, place, &found));
+    Fetched { place, payload: payload.map_err(|error| Box::new(set.sample_error(place, *error))) }
 }
 
 #[inline]
@@ -114,6 +194,12 @@ fn fetch_now<B: PayloadBuffer>(
     place: Place,
     found: &FoundPayload,
 ) -> std::result::Result<B, Box<Error>> {
+    if let Some(bytes) = set.mapped(&found.stored)
+        && is_verbatim(found, bytes)
+        && let Some(buffer) = copied(bytes)
+    {
+        return Ok(buffer);
+    }
     let mut buffer = B::allocate(found.len).ok_or_else(|| Box::new(no_memory(found.len)))?;
     // SAFETY: `allocate` gave that many bytes, and nobody else has the buffer.
     unsafe { fill(set, place, found, buffer.as_mut_ptr()) }?;

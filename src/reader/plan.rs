@@ -1,5 +1,7 @@
 //! Finds the records of consecutive draws, all at once: each pass asks for the memory that the next one reads.
 
+use std::ops::Range;
+
 use crate::error::Error;
 use crate::format::compression::CompressionAlgo;
 use crate::reader::cache_set::{CacheSet, Place, RecordPlace};
@@ -29,28 +31,63 @@ const SMALL_RECORD: usize = 16 << 10;
 /// The processor fetches the rest of a record by itself once it is read in order.
 const SMALL_RECORD_PREFETCH: usize = 2 << 10;
 
-/// Records up to this size, and all index rows and metadata, the processor fetches by itself when they are read in order.
-const TINY_RECORD: usize = 256;
-
 /// Of a large record only the length in front is asked for.
 const LARGE_RECORD_PREFETCH: usize = 8;
+
+/// Samples of one cache whose small records lie behind each other in one shard. The processor fetches all of that by itself
+/// when it is read in order, so nothing has to be planned.
+#[derive(Debug, Clone)]
+pub struct Stretch {
+    cache: usize,
+    rows: Range<u64>,
+    /// Bytes of all records together.
+    pub bytes: usize,
+}
+
+impl Stretch {
+    /// `rows`, which are numbered through all caches, if they are such samples and have at most `limit` bytes together.
+    #[must_use]
+    pub fn find(set: &CacheSet, rows: &[u64], limit: usize) -> Option<Self> {
+        let (first, last) = (set.place(*rows.first()?), set.place(*rows.last()?));
+        let (start, end) = (set.record_place(first).ok()?, set.record_place(last).ok()?);
+        let bytes = end.end.checked_sub(start.start)?;
+        let fits = first.cache == last.cache && start.shard == end.shard && bytes <= limit;
+        let verbatim = start.algo == CompressionAlgo::None;
+        (fits && verbatim && are_in_order(rows)).then_some(Self {
+            cache: first.cache,
+            rows: first.row..last.row + 1,
+            bytes,
+        })
+    }
+}
+
+impl ExactSizeIterator for Stretch {}
+
+impl Iterator for Stretch {
+    type Item = Place;
+
+    #[inline]
+    fn next(&mut self) -> Option<Place> {
+        self.rows.next().map(|row| Place { cache: self.cache, row })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.rows.size_hint()
+    }
+}
+
+/// Whether each row follows the one before.
+fn are_in_order(rows: &[u64]) -> bool {
+    rows.windows(2).all(|pair| matches!(pair, [row, next] if row.wrapping_add(1) == *next))
+}
 
 /// Plans the samples of `rows`, which are numbered through all caches.
 #[must_use]
 pub fn plan(set: &CacheSet, rows: &[u64]) -> Vec<PlannedSample> {
-    let in_order = rows.windows(2).all(|pair| matches!(pair, [row, next] if row.wrapping_add(1) == *next));
-    if !in_order {
+    if !are_in_order(rows) {
         for row in rows {
-            let place = set.place(*row);
-            if let Some(cache) = set.caches().get(place.cache) {
-                cache.index().prefetch(place.row);
-                cache.prefetch_metadata(place.row);
-            }
+            prefetch_slots(set, set.place(*row));
         }
-    } else if let Some(first) = rows.first()
-        && set.record_place(set.place(*first)).is_ok_and(|record| record.end - record.start <= TINY_RECORD)
-    {
-        return rows.iter().map(|row| plan_one(set, set.place(*row))).collect();
     }
     let mut samples: Vec<_> = rows.iter().map(|row| find_record(set, set.place(*row))).collect();
     for sample in &mut samples {
@@ -61,10 +98,22 @@ pub fn plan(set: &CacheSet, rows: &[u64]) -> Vec<PlannedSample> {
     samples
 }
 
-/// Plans one sample.
+/// Plans one sample. What making it reads is asked for as early as in a plan of many.
 #[inline]
 pub(super) fn plan_one(set: &CacheSet, place: Place) -> PlannedSample {
-    PlannedSample { place, found: set.record_place(place).and_then(|record| find_payload(set, place, &record)) }
+    prefetch_slots(set, place);
+    let mut sample = find_record(set, place);
+    sample.found = sample.found.and_then(|found| find_payload(set, place, &found.stored));
+    sample
+}
+
+/// Asks for the index row and the metadata slots of a sample.
+#[inline]
+fn prefetch_slots(set: &CacheSet, place: Place) {
+    if let Some(cache) = set.caches().get(place.cache) {
+        cache.index().prefetch(place.row);
+        cache.prefetch_metadata(place.row);
+    }
 }
 
 /// Finds a record and asks for its first bytes; the length of the payload is not known yet.
