@@ -86,7 +86,7 @@ def break_record(path: Path, row: int) -> None:
     shard.write_bytes(content)
 
 
-def run_python(program: str, *arguments: str, timeout: float = 60, **options: Any) -> subprocess.CompletedProcess[str]:
+def run_python(program: str, *arguments: str, timeout: float = 240, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run a program in an interpreter of its own, with this one's search path."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
     return subprocess.run(

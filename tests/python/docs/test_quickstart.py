@@ -19,7 +19,7 @@ def run(folder: Path, *arguments: str) -> str:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=400,
     )
     assert finished.returncode == 0, finished.stderr
     assert list((folder / "tmp").iterdir()) == []

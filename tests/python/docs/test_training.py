@@ -22,7 +22,7 @@ def run(folder: Path, example: str, *arguments: str) -> str:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=400,
     )
     assert finished.returncode == 0, finished.stderr
     # Neither caches nor what loaders exported stay behind.

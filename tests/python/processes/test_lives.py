@@ -54,7 +54,7 @@ def test_c11_ctrl_c_ends_the_children_in_order(tmp_path: Path, to_group: bool) -
         pids = children(tmp_path)
         # A terminal sends it to every process of the program.
         (os.killpg if to_group else os.kill)(running.pid, signal.SIGINT)
-        _, errors = running.communicate(timeout=30)
+        _, errors = running.communicate(timeout=120)
         assert running.returncode == -signal.SIGINT
         assert errors.count("Traceback") == 1
         assert errors.rstrip().endswith("KeyboardInterrupt")
@@ -68,7 +68,7 @@ def test_c11_ctrl_c_does_not_touch_children_that_start(tmp_path: Path) -> None:
         for flag in tmp_path.glob("importing*[0-9]"):
             os.kill(int(flag.read_text()), signal.SIGINT)
         (tmp_path / "go").touch()
-        _, errors = running.communicate(timeout=30)
+        _, errors = running.communicate(timeout=120)
         assert (running.returncode, errors) == (0, "")
         assert all((tmp_path / f"s{number}").exists() for number in range(2))
 
@@ -76,7 +76,7 @@ def test_c11_ctrl_c_does_not_touch_children_that_start(tmp_path: Path) -> None:
 @pytest.mark.parametrize("what", ["announce_and_hang", "announce_and_ignore"])
 def test_b05_interpreter_ends_around_a_daemon_thread_that_writes(tmp_path: Path, what: str) -> None:
     with start(tmp_path, "daemon", what) as running:
-        _, errors = running.communicate(timeout=60)
+        _, errors = running.communicate(timeout=240)
         assert (running.returncode, errors) == (0, "")
         pids = children(tmp_path)
         assert not any(alive(pid) for pid in pids)

@@ -33,7 +33,7 @@ def run(base: Path, text: str, *, how: str = "file") -> "subprocess.CompletedPro
         input=text if how == "input" else None,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
     )
 
 
@@ -128,7 +128,7 @@ def test_c11_ctrl_c_removes_what_children_left_unfinished(tmp_path: Path, to_gro
     with program(file, str(base), "endless", "1") as running:
         wait_for((base / "b.writing").exists)
         (os.killpg if to_group else os.kill)(running.pid, signal.SIGINT)
-        output, errors = running.communicate(timeout=30)
+        output, errors = running.communicate(timeout=120)
         assert (running.returncode, output) == (-signal.SIGINT, "")
         assert errors.count("Traceback") == 1
         assert not alive(int((base / "b.writing").read_text()))
@@ -148,7 +148,7 @@ def test_c09_call_succeeds_after_parent_and_children_were_killed(tmp_path: Path)
     finished = {path.name for path in killed.iterdir()} & {"a", "b", "c"}
     for base, number in ((killed, "2"), (whole, "0")):
         with program(file, str(base), "numbered", number) as running:
-            output, errors = running.communicate(timeout=60)
+            output, errors = running.communicate(timeout=240)
             assert (running.returncode, errors) == (0, "")
             assert output.count("already exists") == (len(finished) if base == killed else 0)
     assert list((killed / "tmp").iterdir()) == []

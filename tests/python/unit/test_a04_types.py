@@ -51,7 +51,7 @@ dataset.get_item("a", 0)  # type: ignore[arg-type]
 def run(*arguments: str, folder: Path) -> None:
     environment = os.environ | {"MYPYPATH": str(PACKAGE.parent), "PYTHONPATH": str(PACKAGE.parent)}
     finished = subprocess.run(
-        [sys.executable, "-m", *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=110
+        [sys.executable, "-m", *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=400
     )
     assert finished.returncode == 0, finished.stdout + finished.stderr
 

@@ -28,7 +28,7 @@ def test_b04_children_never_hang(tmp_path: Path, method: str, action: str) -> No
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=400,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 

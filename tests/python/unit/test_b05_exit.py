@@ -16,7 +16,7 @@ def test_b05_programs_end_silently_whatever_is_under_way(tmp_path: Path, number:
         env=os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 

@@ -45,7 +45,7 @@ if __name__ == "__main__":
 
 
 def test_c08_of_processes_racing_for_a_name_one_publishes_and_all_can_use_it(tmp_path: Path) -> None:
-    done = run_python(RACE, str(tmp_path), str(PROCESSES), str(ROUNDS), timeout=100)
+    done = run_python(RACE, str(tmp_path), str(PROCESSES), str(ROUNDS), timeout=400)
     assert (done.returncode, done.stderr) == (0, "")
     told = [json.loads((tmp_path / f"{number}.json").read_text()) for number in range(PROCESSES)]
     for turn in range(ROUNDS):

@@ -59,7 +59,7 @@ def run(tmp_path: Path, mount: str, *arguments: Any) -> list[Any]:
         env={**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
     )
     assert (done.returncode, done.stderr) == (0, "")
     return list(json.loads(done.stdout))

@@ -97,7 +97,7 @@ def on_terminal(tmp_path: Path, what: str) -> str:
         pass
     finally:
         os.close(ours)
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=240)
     assert (process.returncode, output) == (0, b"")
     return drawn.decode()
 

@@ -74,7 +74,7 @@ def test_d01_a_cache_that_cannot_be_written_opens_and_stays_as_it_is(
         pytest.skip("this system does not let tests mount")
     command = f"{mount} && ! touch {tmp_path}/x 2>/dev/null && exec {sys.executable} -c '{USE_ALL}' {path}"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
-    done = subprocess.run([*shell, command], env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*shell, command], env=environment, capture_output=True, text=True, timeout=240)
     assert (done.returncode, done.stdout, done.stderr) == (0, "7\n", "")
 
 
