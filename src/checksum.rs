@@ -6,7 +6,6 @@ mod avx2;
 mod lanes;
 
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::{self, Read as _, Write};
 use std::ops::Range;
 use std::path::Path;
@@ -15,6 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::cancel::CancelToken;
 use crate::error::{Error, Result};
+use crate::fs::open_regular;
 
 /// Bytes read between two looks at the cancel token.
 const READ_BYTES: usize = 1 << 20;
@@ -125,9 +125,9 @@ impl<W: Write> Write for HashingWriter<W> {
 /// SHA-256 of a whole file in bounded memory.
 ///
 /// # Errors
-/// [`Error::File`] when it cannot be read, [`Error::Interrupted`] soon after `cancel` was cancelled.
+/// As [`open_regular`]; [`Error::File`] when it cannot be read, [`Error::Interrupted`] soon after `cancel` was cancelled.
 pub fn hash_file(path: &Path, cancel: &CancelToken) -> Result<String> {
-    let mut file = File::open(path).map_err(|error| Error::file("open", path, error))?;
+    let (mut file, _) = open_regular(path)?;
     let mut hasher = Sha256Hasher::new();
     let mut buffer = vec![0_u8; READ_BYTES];
     loop {

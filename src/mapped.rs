@@ -1,13 +1,13 @@
 //! Read-only memory maps of whole files: the one place that maps files.
 #![expect(unsafe_code, reason = "mapping a file is unsafe because others may change the file")]
 
-use std::fs::OpenOptions;
 use std::ops::Deref;
 use std::path::Path;
 
 use memmap2::Mmap;
 
 use crate::error::{Error, Result};
+use crate::fs::open_regular;
 
 /// The bytes of a file, mapped read-only. The file descriptor is closed once the map exists.
 ///
@@ -25,22 +25,10 @@ impl MappedFile {
     /// Maps `path` as it is now.
     ///
     /// # Errors
-    /// [`Error::File`] when it cannot be opened or mapped, [`Error::InvalidCache`] when it is no regular file.
+    /// As [`open_regular`]; [`Error::File`] when it cannot be mapped.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let mut options = OpenOptions::new();
-        options.read(true);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::OpenOptionsExt as _;
-            // Opening a named pipe would wait for a writer.
-            options.custom_flags(libc::O_NONBLOCK);
-        }
-        let file = options.open(path).map_err(|error| Error::file("open", path, error))?;
-        let metadata = file.metadata().map_err(|error| Error::file("inspect", path, error))?;
-        if !metadata.is_file() {
-            return Err(Error::invalid_cache(path, "expected a regular file, found something else"));
-        }
+        let (file, metadata) = open_regular(path)?;
         let map = if metadata.len() == 0 {
             None
         } else {

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::cancel::Waiter;
 use crate::error::{Error, Result};
 use crate::format::manifest::{FormatVersion, Manifest};
-use crate::fs::{MANIFEST_FILE, TemporaryFile, directory_of, sweep_temporary_files, sync_dir};
+use crate::fs::{MANIFEST_FILE, TemporaryFile, directory_of, open_regular, sweep_temporary_files, sync_dir};
 use crate::ids::CacheId;
 use crate::pool::{WorkerPool, map_blocks};
 use crate::reader::{Cache, CacheSet};
@@ -78,12 +79,10 @@ pub fn upgrade_manifests(caches: &CacheSet, pool: &WorkerPool, waiter: &mut dyn 
             None => ManifestStatus::Unchanged,
             Some(replacement) => {
                 waiter.check()?;
-                if let Err(error) = replacement.replace() {
-                    return Ok(Err(stopped(cache, &error, entries)));
-                }
-                match sync_dir(directory_of(&path)) {
-                    Ok(()) => ManifestStatus::Updated,
-                    Err(_) => ManifestStatus::DurabilityUnknown,
+                match replacement.replace().map(sync_dir) {
+                    Ok(Ok(())) => ManifestStatus::Updated,
+                    Ok(Err(_)) => ManifestStatus::DurabilityUnknown,
+                    Err(error) => return Ok(Err(stopped(cache, &error, entries))),
                 }
             }
         };
@@ -123,7 +122,7 @@ fn prepare(cache: &Cache) -> Result<Prepared> {
     // A link stays a link.
     let path = fs::canonicalize(&path).map_err(|error| Error::file("open", &path, error))?;
     sweep_temporary_files(directory_of(&path));
-    let bytes = fs::read(&path).map_err(|error| Error::file("read", &path, error))?;
+    let bytes = read(&path)?;
     let loaded = cache.manifest();
     let manifest = Manifest::parse(&path, &bytes)?;
     // White space and order do not matter, and somebody else may have done the same meanwhile.
@@ -139,12 +138,18 @@ fn prepare(cache: &Cache) -> Result<Prepared> {
     if manifest.version == FormatVersion::V3 {
         return Ok(Prepared { path, replacement: None });
     }
-    let permissions = fs::metadata(&path).map_err(|error| Error::file("inspect", &path, error))?.permissions();
     let upgraded = Manifest::upgrade(&path, &bytes, cache.id())?;
-    let mut replacement = TemporaryFile::create(&path)?;
-    replacement.file().set_permissions(permissions)?;
+    let mut replacement = TemporaryFile::replacing(&path)?;
     replacement.fill(&upgraded)?;
     Ok(Prepared { path, replacement: Some(replacement) })
+}
+
+/// The file as it is, not as it was mapped: whoever replaces it may also shorten it.
+fn read(path: &Path) -> Result<Vec<u8>> {
+    let (mut file, found) = open_regular(path)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(found.len()).unwrap_or(0));
+    file.read_to_end(&mut bytes).map_err(|error| Error::file("read", path, error))?;
+    Ok(bytes)
 }
 
 fn stopped(cache: &Cache, error: &Error, entries: Vec<ManifestEntry>) -> StoppedUpdate {

@@ -274,6 +274,7 @@ fn e01_a_configuration_is_read_strictly() {
     for (from, to, told) in [
         ("\"version\": 2", "\"version\": 3", "\"version\" 3, but this release reads 2"),
         ("\"version\": 2", "\"version\": 3, \"new\": []", "\"version\" 3, but this release reads 2"),
+        ("\"version\": 2", "\"version\": 3, \"new\": \"\\ud800\"", "\"version\" 3, but this release reads 2"),
         ("\"version\": 2", "\"version\": 2, \"new\": 1", "found the unknown key \"new\""),
         ("\"version\": 2", "\"version\": 2, \"version\": 2", "found the key \"version\" twice"),
         ("\"version\": 2", "\"version\": \"2\"", "\"version\" \"2\", but this release reads 2"),

@@ -194,6 +194,22 @@ fn what_is_no_manifest_is_refused() {
         let expected = format!("\"format_version\" {version}, but this release reads versions 2 and 3");
         assert!(told.contains(&expected), "{told}");
     }
+    // Whatever else another version holds, its number is told.
+    let deep = format!("{}1{}", "[".repeat(2000), "]".repeat(2000));
+    for other in [r#""\ud800""#, "1e999", r#"{"a": "\udc00", "a": 1}"#, &deep] {
+        let told = message("_version\": 2", &format!("_version\": 4, \"cache_id\": {other}, \"shards\": {other}"));
+        assert!(told.contains("\"format_version\" 4, but this release reads versions 2 and 3"), "{told}");
+        parse(&version_2("_version\": 2", &format!("_version\": 2, \"unknown\": {other}"))).unwrap();
+    }
+    // Half a character is no text, in names and in what has a meaning.
+    for (from, to) in [("\"a\"", r#""\ud800""#), ("\"shards\"", r#""\udc00""#), ("\"x\"", r#""x\ud83dy""#)] {
+        let told = message(from, to);
+        assert!(
+            told.contains("found a text with half of a character, a lone surrogate (line ")
+                && told.ends_with("; write the cache again, or restore it from a copy"),
+            "{told}"
+        );
+    }
     for key in [
         "format_version",
         "source_name",

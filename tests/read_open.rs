@@ -31,16 +31,25 @@ fn d02_a_missing_directory_is_an_error_of_the_file_system() {
 #[test]
 fn d02_a_place_without_manifest_says_so() {
     let base = temp_dir();
-    let file = base.path().join("file");
-    fs::write(&file, "x").unwrap();
     let unfinished = cache(base.path(), "unfinished");
     fs::remove_file(unfinished.join("manifest.json")).unwrap();
-    for path in [base.path().to_path_buf(), file, unfinished] {
+    for path in [base.path().to_path_buf(), unfinished] {
         let error = try_open(std::slice::from_ref(&path), in_order()).unwrap_err();
         assert!(matches!(error, Error::InvalidCache { .. }), "{error:?}");
         let text = error.to_string();
         assert!(text.contains("missing manifest") && text.contains(path.to_str().unwrap()), "{text}");
     }
+}
+
+#[test]
+fn d02_a_file_is_no_cache() {
+    let base = temp_dir();
+    let file = base.path().join("file");
+    fs::write(&file, "x").unwrap();
+    let error = try_open(std::slice::from_ref(&file), in_order()).unwrap_err();
+    assert!(matches!(&error, Error::File { path, .. } if *path == file.canonicalize().unwrap()), "{error:?}");
+    assert_eq!(error.io_source().unwrap().kind(), ErrorKind::NotADirectory);
+    assert!(error.to_string().contains("pass the directory of one cache"), "{error}");
 }
 
 #[test]

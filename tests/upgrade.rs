@@ -8,7 +8,7 @@ mod cache_files;
 mod reading;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -104,35 +104,102 @@ fn e01_positions_become_ids_and_a_second_call_changes_nothing() {
     assert_eq!(pass_ids(&dataset).len(), 8);
 }
 
+/// Values that nobody here knows, as somebody may have spelled them.
+const STRANGE: [&str; 6] = [
+    r#"{"é": [1e400, 123456789012345678901234567890, -0.0, 1.50, 1E+2, null], "z": 1, "a": 2}"#,
+    r#"{"twice": 1, "twice": {"twice": 2, "twice": 3}, "twice": 1}"#,
+    r#""\ud800 \u00e9 \/ \udc00\ud83d\ude00 \u0000 é""#,
+    "[ ]",
+    "{\r\n\t\"manifest_checksum\"\t:\r\n[ 1 ,2]\n}",
+    "-0",
+];
+
 #[test]
-fn e01_what_is_unknown_in_a_manifest_is_kept() {
+fn e01_what_is_unknown_in_a_manifest_is_kept_as_it_is_spelled() {
     let base = temp_dir();
     let paths = caches(base.path(), ["a"]);
     let path = paths[0].join("manifest.json");
-    let text = fs::read_to_string(&path).unwrap();
-    // A cache id has no meaning in version 2, a checksum none that holds.
-    assert!(text.contains("\"cache_id\": ") && text.contains("\"manifest_checksum\": "));
-    let extra = r#""note": {"é": [1e400, 123456789012345678901234567890, -0.0, null], "z": 1, "a": 2},"#;
-    let at = text.find("\"shards\"").unwrap();
-    fs::write(&path, format!("{}{extra}\n  {}", &text[..at], &text[at..])).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-    told(update(&open(&paths, in_order())), &paths);
+    let mut text = fs::read_to_string(&path).unwrap();
+    let mut change = |from: &str, to: &str| {
+        assert!(text.contains(from), "{from} in {text}");
+        text = text.replacen(from, to, 1);
+        text.clone()
+    };
+    // These two have no meaning in version 2, and may be anything.
+    change("\"cache_id\": ", "\"cache\\u005fid\": [\"\\ud800\", 1], \"dropped\": ");
+    change("\"manifest_checksum\": ", "\"manifest\\u005fchecksum\": {}, \"kept\": ");
+    change("\"format_version\"", "\"format\\u005fversion\"");
+    change("\"source_name\": \"a\"", "\"source\\u005fname\" : \"\\u0061\"");
+    change("\"algo\": \"none\"", &format!("\"more\": {}, \"algo\": \"none\"", STRANGE[1]));
+    let deep = format!("{}{}", "[".repeat(5000), "]".repeat(5000));
+    let values = STRANGE.into_iter().chain([deep.as_str()]).enumerate();
+    let entries: Vec<String> = values.map(|(number, value)| format!("\"k\\u00e9y {number}\": {value}")).collect();
+    let text = change("\"shards\"", &format!("{},\n  \"shards\"", entries.join(" , ")));
+    fs::write(&path, &text).unwrap();
+    let dataset = open(&paths, in_order());
+    told(update(&dataset), &paths);
 
     let written = fs::read_to_string(&path).unwrap();
-    let keys: Vec<String> =
-        serde_json::from_str::<serde_json::Map<_, serde_json::Value>>(&written).unwrap().keys().cloned().collect();
-    let expected = "format_version cache_id source_name sample_count metadata_schema metadata_sha256 index_sha256 note \
-                    shards record_checksums manifest_checksum";
-    assert_eq!(keys.join(" "), expected);
-    let flat: String = written.split_whitespace().collect();
-    assert!(
-        flat.contains(r#""note":{"é":[1e+400,123456789012345678901234567890,-0.0,null],"z":1,"a":2},"#),
-        "{written}"
-    );
-    assert!(written.starts_with("{\n  \"format_version\": 3,\n  \"cache_id\": 0,\n  \"source_name\": \"a\""));
+    let head = "{\n  \"format\\u005fversion\": 3,\n  \"cache_id\": 0,\n  \"dropped\": ";
+    assert!(written.starts_with(head), "{written}");
+    assert!(written.contains(",\n  \"source\\u005fname\": \"\\u0061\",\n  \"sample_count\": 3,\n"), "{written}");
+    assert!(written.contains(&format!(",\n  {},\n  \"shards\": [\n", entries.join(",\n  "))), "{written}");
+    // Values of known keys, with what is in them, are as they were too.
+    let shards = |text: &str| text.split_once("\"shards\"").unwrap().1.split_once("\n  ],").unwrap().0.to_owned();
+    assert_eq!(shards(&written), shards(&text));
+    assert!(!written.contains("[\"\\ud800\", 1]") && !written.contains("\"manifest\\u005fchecksum\""), "{written}");
     Manifest::verify_checksum(&path, written.as_bytes()).unwrap();
-    assert!(Manifest::verify_checksum(&path, written.replace("\"note\"", "\"Note\"").as_bytes()).is_err());
-    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+    assert!(Manifest::verify_checksum(&path, written.replace("ud800", "ud801").as_bytes()).is_err());
+    assert_eq!(pass_ids(&open(&paths, validated())), pass_ids(&dataset));
+}
+
+#[test]
+fn e01_a_manifest_keeps_its_mode() {
+    let base = temp_dir();
+    let paths = caches(base.path(), ["a", "b", "c"]);
+    let modes = [0o640, 0o606, 0o444];
+    for (path, mode) in paths.iter().zip(modes) {
+        fs::set_permissions(path.join("manifest.json"), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    told(update(&open(&paths, in_order())), &paths);
+    let found =
+        paths.iter().map(|path| fs::metadata(path.join("manifest.json")).unwrap().permissions().mode() & 0o7777);
+    assert_eq!(found.collect::<Vec<_>>(), modes);
+}
+
+#[test]
+fn e01_a_manifest_keeps_owner_and_group_where_they_may_be_given() {
+    let base = temp_dir();
+    let paths = caches(base.path(), ["a", "b", "c", "d"]);
+    let manifests: Vec<PathBuf> = paths.iter().map(|path| path.join("manifest.json")).collect();
+    let owners = [(1, 2), (65534, 0), (0, 65533), (0, 0)];
+    for (path, (owner, group)) in manifests.iter().zip(owners) {
+        if std::os::unix::fs::chown(path, Some(owner), Some(group)).is_err() {
+            eprintln!("skipped: only the superuser may give files away");
+            return;
+        }
+    }
+    let owner_of = |path: &PathBuf| {
+        let found = fs::metadata(path).unwrap();
+        (found.uid(), found.gid(), found.permissions().mode() & 0o7777)
+    };
+    fs::set_permissions(&manifests[0], fs::Permissions::from_mode(0o640)).unwrap();
+    let before: Vec<_> = manifests.iter().map(owner_of).collect();
+    told(update(&open(&paths, in_order())), &paths);
+    assert_eq!(versions(&paths), [FormatVersion::V3; 4]);
+    assert_eq!(manifests.iter().map(owner_of).collect::<Vec<_>>(), before);
+}
+
+#[test]
+fn e01_an_owner_that_cannot_be_given_stops_nothing() {
+    for errno in [libc::EPERM, libc::EINVAL, libc::EOPNOTSUPP] {
+        let base = temp_dir();
+        let paths = caches(base.path(), ["a"]);
+        let armed = arm(base.path(), &[(When::Every(Operation::SetOwner), Fault::Fail(errno))]);
+        told(update(&open(&paths, in_order())), &paths);
+        // With its owner first, then its group alone.
+        assert_eq!(armed.seen().iter().filter(|(operation, _)| *operation == Operation::SetOwner).count(), 2);
+    }
 }
 
 #[test]
@@ -315,5 +382,5 @@ fn e01_whatever_operation_fails_the_next_call_completes_it() {
         told(update(&open(&paths, in_order())), &paths);
         assert_eq!(paths.iter().map(|path| manifest_of(path).cache_id.unwrap().0).collect::<Vec<_>>(), [0, 1, 2]);
     }
-    assert_eq!(seen_kinds.len(), 6, "{seen_kinds:?}");
+    assert_eq!(seen_kinds.len(), 7, "{seen_kinds:?}");
 }

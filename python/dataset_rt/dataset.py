@@ -150,6 +150,7 @@ class CachedDataset:
 
         Raises:
             FileNotFoundError: The file, the table beside it or caches are not there; the message names every such cache.
+            OSError: The file is a directory, or something cannot be read.
             ValueError: The export is damaged, of another version, or not of the caches that are there now.
         """
         native = Dataset.from_config(path_text(path, "path"))

@@ -86,6 +86,11 @@ impl Dataset {
     /// [`Error::InvalidCache`] when the export is damaged or does not fit its caches; else as [`open`](Self::open).
     pub fn from_config(path: &Path, waiter: &mut dyn Waiter) -> Result<Self> {
         let path = fs::canonicalize(path).map_err(|error| Error::file("open the exported dataset", path, error))?;
+        if path.is_dir() {
+            let text = format!("a directory; pass the file {DATASET_CONFIG_FILE} in it");
+            let source = io::Error::new(io::ErrorKind::IsADirectory, text);
+            return Err(Error::file("open the exported dataset", path, source));
+        }
         let config = DatasetConfig::parse(&path, &MappedFile::open(&path)?)?;
         let metadata_path = path.with_file_name(&config.metadata_file);
         if matches!(fs::symlink_metadata(&metadata_path), Err(error) if error.kind() == io::ErrorKind::NotFound) {

@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use super::json_error;
 use super::manifest_v2::{Object, plain_file_name};
-use crate::error::{Error, Result, excerpt};
+use super::{json_error, json_object};
+use crate::error::{Error, Result};
 
 /// Name of the file.
 pub const DATASET_CONFIG_FILE: &str = "dataset.json";
@@ -139,10 +138,11 @@ impl DatasetConfig {
 
 /// What is found in a file of a version that this release does not know, whatever else the file holds.
 fn other_version(text: &str) -> Option<String> {
-    let Value::Object(keys) = serde_json::from_str(text).ok()? else { return None };
-    match keys.get("version") {
-        None => Some(format!("no key \"version\", of which this release reads {VERSION}; export again")),
-        Some(version) => (version.as_u64() != Some(VERSION)).then(|| skew(&excerpt(&version.to_string()))),
+    match json_object::value(text, "version") {
+        None => json_object::entries(text)
+            .is_ok()
+            .then(|| format!("no key \"version\", of which this release reads {VERSION}; export again")),
+        Some(version) => (version.parse() != Ok(VERSION)).then(|| skew(&json_object::shown(version))),
     }
 }
 

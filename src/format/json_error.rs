@@ -11,6 +11,9 @@ pub(super) fn found(error: &serde_json::Error) -> String {
     let text = text.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&text);
     let told = match error.classify() {
         Category::Data => told(text),
+        Category::Syntax if text.ends_with("hex escape") => {
+            "a text with half of a character, a lone surrogate".to_owned()
+        }
         Category::Syntax | Category::Eof | Category::Io => format!("text that is no JSON, {text}"),
     };
     format!("{} (line {line}, column {column})", excerpt(&told))

@@ -113,8 +113,8 @@ impl Manifest {
         same.to_bytes().ok().map(|bytes| blake3::hash(&bytes))
     }
 
-    /// The content of a version 2 manifest file as version 3 with this cache id; `path` is for messages only. Keys that
-    /// are unknown here are kept.
+    /// The content of a version 2 manifest file as version 3 with this cache id; `path` is for messages only. All other
+    /// keys keep their order and their values, as they are spelled.
     ///
     /// # Errors
     /// [`Error::InvalidCache`] when it is no manifest of version 2.
@@ -123,7 +123,8 @@ impl Manifest {
         if old.version != FormatVersion::V2 {
             return Err(Error::invalid_cache(path, "expected a manifest of version 2, found version 3"));
         }
-        let upgraded = manifest_v3::upgraded(bytes, cache_id)?;
+        let text = std::str::from_utf8(bytes).map_err(|error| Error::invalid_cache(path, error.to_string()))?;
+        let upgraded = manifest_v3::upgraded(text, cache_id)?;
         let new = Self::parse(path, &upgraded)?;
         let manifest_checksum = new.manifest_checksum.clone();
         if new != (Self { version: FormatVersion::V3, cache_id: Some(cache_id), manifest_checksum, ..old }) {

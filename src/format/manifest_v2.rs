@@ -7,14 +7,13 @@ use std::marker::PhantomData;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::compression::{Compression, CompressionAlgo};
-use super::json_error;
 use super::manifest::{FormatVersion, Manifest, RecordChecksums, ShardEntry};
 use super::manifest_v3::RECORD_CHECKSUM_ALGO;
 use super::schema::{Field, Schema};
-use crate::error::excerpt;
+use super::{json_error, json_object};
 use crate::ids::CacheId;
 use crate::value::Kind;
 
@@ -22,7 +21,7 @@ use crate::value::Kind;
 #[derive(Debug, Default)]
 pub(super) struct RawManifest {
     format_version: Option<u64>,
-    cache_id: Option<Value>,
+    cache_id: Option<Box<RawValue>>,
     source_name: Option<String>,
     sample_count: Option<u64>,
     metadata_schema: Option<Vec<Object<RawField>>>,
@@ -31,7 +30,7 @@ pub(super) struct RawManifest {
     shards: Option<Vec<Object<RawShard>>>,
     record_checksums: Option<Object<RawChecksums>>,
     source_fingerprint: Option<String>,
-    manifest_checksum: Option<Value>,
+    manifest_checksum: Option<Box<RawValue>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -64,10 +63,9 @@ struct RawChecksums {
 
 /// What is found in a manifest of a version that this release does not read, whatever else it holds; `None` in others.
 pub(super) fn other_version(text: &str) -> Option<String> {
-    let Value::Object(keys) = serde_json::from_str(text).ok()? else { return None };
-    match keys.get("format_version") {
-        None => Some(no_version()),
-        Some(version) => (!matches!(version.as_u64(), Some(2 | 3))).then(|| skew(excerpt(&version.to_string()))),
+    match json_object::value(text, "format_version") {
+        None => json_object::entries(text).is_ok().then(no_version),
+        Some(version) => (!matches!(version.parse::<u64>(), Ok(2 | 3))).then(|| skew(json_object::shown(version))),
     }
 }
 
@@ -99,8 +97,10 @@ impl RawManifest {
             FormatVersion::V2 => (None, None),
             FormatVersion::V3 => {
                 let id = required(self.cache_id, "cache_id")?;
-                let id = id.as_u64().ok_or_else(|| format!("cache_id {id}, which is no 64-bit unsigned integer"))?;
-                (Some(CacheId(id)), self.manifest_checksum.map(text).transpose()?)
+                let id = id.get().parse().map_err(|_| {
+                    format!("cache_id {}, which is no 64-bit unsigned integer", json_object::shown(id.get()))
+                })?;
+                (Some(CacheId(id)), self.manifest_checksum.as_deref().map(text).transpose()?)
             }
         };
         let metadata_schema: Vec<Field> = required(self.metadata_schema, "metadata_schema")?
@@ -167,11 +167,9 @@ fn required<T>(value: Option<T>, key: &str) -> Result<T, String> {
     value.ok_or_else(|| format!("no key {key:?}"))
 }
 
-fn text(value: Value) -> Result<String, String> {
-    match value {
-        Value::String(text) => Ok(text),
-        other => Err(format!("manifest_checksum {other}, which is no string")),
-    }
+fn text(value: &RawValue) -> Result<String, String> {
+    serde_json::from_str(value.get())
+        .map_err(|_| format!("manifest_checksum {}, which is no text", json_object::shown(value.get())))
 }
 
 impl<'de> Deserialize<'de> for RawManifest {

@@ -1,8 +1,8 @@
 //! Version 3 of the manifest: the layout that is written, and the checksum over the whole file.
 
 use serde::Serialize;
-use serde_json::{Map, Value};
 
+use super::json_object;
 use super::manifest::{Manifest, digest_start, digest_without};
 use crate::error::{Error, Result};
 use crate::ids::CacheId;
@@ -108,26 +108,21 @@ pub(super) fn to_bytes(manifest: &Manifest) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The manifest `bytes` of version 2 as one of version 3: what changes is the version, the cache id behind it and the
-/// checksum at the end. Everything else stays, also what nobody here knows.
-pub(super) fn upgraded(bytes: &[u8], cache_id: CacheId) -> Result<Vec<u8>> {
-    let old: Map<String, Value> = serde_json::from_slice(bytes).map_err(|error| unwritable(&error))?;
-    let mut new = Map::with_capacity(old.len() + 2);
-    for (key, value) in old {
-        match key.as_str() {
-            "format_version" => {
-                new.insert(key, Value::from(3));
-                new.insert("cache_id".to_owned(), Value::from(cache_id.0));
-            }
-            // Version 2 gives these no meaning.
-            "cache_id" | "manifest_checksum" => {}
-            _ => {
-                new.insert(key, value);
-            }
+/// The manifest `text` of version 2 as one of version 3: what changes is the version, the cache id behind it and the
+/// checksum at the end. Everything else stays as it is spelled, also what nobody here knows.
+pub(super) fn upgraded(text: &str, cache_id: CacheId) -> Result<Vec<u8>> {
+    let mut lines = Vec::new();
+    for (key, value) in json_object::entries(text).map_err(|error| unwritable(&error))? {
+        if json_object::is_named(key, "format_version") {
+            lines.push(format!("{key}: 3"));
+            lines.push(format!("\"cache_id\": {cache_id}"));
+        // Version 2 gives these no meaning.
+        } else if !["cache_id", "manifest_checksum"].iter().any(|name| json_object::is_named(key, name)) {
+            lines.push(format!("{key}: {value}"));
         }
     }
-    new.insert("manifest_checksum".to_owned(), Value::from(NO_DIGEST));
-    let mut bytes = serde_json::to_vec_pretty(&new).map_err(|error| unwritable(&error))?;
+    lines.push(format!("\"manifest_checksum\": \"{NO_DIGEST}\""));
+    let mut bytes = format!("{{\n  {}\n}}", lines.join(",\n  ")).into_bytes();
     fill_digest(&mut bytes)?;
     Ok(bytes)
 }

@@ -5,6 +5,7 @@ pub mod compression;
 pub mod dataset_config;
 pub mod index;
 mod json_error;
+mod json_object;
 pub mod manifest;
 mod manifest_v2;
 mod manifest_v3;

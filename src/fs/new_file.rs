@@ -1,8 +1,8 @@
 //! A file that this process creates and fills.
 
-use std::fs::{File, Permissions};
+use std::fs::{File, Metadata};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use super::operation;
@@ -61,13 +61,22 @@ impl NewFile {
         self.file.read_exact_at(buffer, offset).map_err(|error| Error::file("read", &self.path, error))
     }
 
-    /// Gives it another mode.
+    /// Gives it mode, owner and group of another file. Only the superuser may give files away, and others only to groups
+    /// that they are in: what this process may not change stays.
     ///
     /// # Errors
-    /// [`Error::File`] when that is not allowed.
-    pub fn set_permissions(&self, permissions: Permissions) -> Result<()> {
-        operation::set_permissions(&self.file, &self.path, permissions)
-            .map_err(|error| Error::file("set the mode of", &self.path, error))
+    /// [`Error::File`] when something else is in the way.
+    pub fn adopt(&self, other: &Metadata) -> Result<()> {
+        operation::set_permissions(&self.file, &self.path, other.permissions())
+            .map_err(|error| Error::file("set the mode of", &self.path, error))?;
+        for owner in [Some(other.uid()), None] {
+            match operation::set_owner(&self.file, &self.path, owner, other.gid()) {
+                Err(error) if is_not_allowed(&error) => {}
+                Err(error) => return Err(Error::file("set the owner of", &self.path, error)),
+                Ok(()) => break,
+            }
+        }
+        Ok(())
     }
 
     /// Makes the content durable.
@@ -77,6 +86,15 @@ impl NewFile {
     pub fn sync(&self) -> Result<()> {
         operation::sync(&self.file, &self.path).map_err(|error| Error::file("sync", &self.path, error))
     }
+}
+
+/// Whether there is no way for this process: missing rights, an owner that its user namespace does not know, or a file
+/// system without owners.
+fn is_not_allowed(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EPERM | libc::EACCES | libc::EINVAL | libc::EOVERFLOW | libc::ENOSYS | libc::EOPNOTSUPP)
+    )
 }
 
 impl Write for NewFile {

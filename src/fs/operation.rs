@@ -9,7 +9,7 @@ use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, fchown};
 use std::path::Path;
 
 use super::fault;
@@ -37,6 +37,8 @@ pub enum Operation {
     Touch,
     /// A file gets another mode.
     SetMode,
+    /// A file gets another owner or group.
+    SetOwner,
 }
 
 pub(super) fn create_dir(path: &Path) -> io::Result<()> {
@@ -180,6 +182,12 @@ pub(super) fn touch(path: &Path) -> io::Result<()> {
 pub(super) fn set_permissions(file: &File, path: &Path, permissions: fs::Permissions) -> io::Result<()> {
     fault::point(Operation::SetMode, path)?;
     file.set_permissions(permissions)
+}
+
+/// Changes the owner, unless that is `None`, and the group.
+pub(super) fn set_owner(file: &File, path: &Path, owner: Option<u32>, group: u32) -> io::Result<()> {
+    fault::point(Operation::SetOwner, path)?;
+    fchown(file, owner, Some(group))
 }
 
 fn c_path(path: &Path) -> io::Result<CString> {

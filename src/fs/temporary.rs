@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::stamp::process_lives;
-use super::{NewFile, directory_of, fill, operation, sync_dir};
+use super::{NewFile, check_regular, directory_of, fill, operation, sync_dir};
 use crate::error::{Error, Result};
 
 /// Names that are tried before one that is taken is an error: ended processes may have left theirs.
@@ -46,6 +46,22 @@ impl TemporaryFile {
         }
     }
 
+    /// An empty file that is to take the place of what is at `path`, if anything is: with its mode, and with its owner and
+    /// group as far as this process may give files away. A link stays a link.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create) and [`check_regular`]; [`Error::File`] when `path` cannot be looked at.
+    pub fn replacing(path: &Path) -> Result<Self> {
+        let found = match fs::metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Self::create(path),
+            found => found.map_err(|error| Error::file("inspect", path, error))?,
+        };
+        check_regular(path, &found)?;
+        let temporary = Self::create(fs::canonicalize(path).map_err(|error| Error::file("find", path, error))?)?;
+        temporary.file.adopt(&found)?;
+        Ok(temporary)
+    }
+
     /// The file, to be filled.
     pub fn file(&mut self) -> &mut NewFile {
         &mut self.file
@@ -60,15 +76,15 @@ impl TemporaryFile {
     }
 
     /// Takes the place of what is at the target, if anything is. The rename itself is durable after a sync of the
-    /// directory.
+    /// directory, which is returned.
     ///
     /// # Errors
     /// [`Error::File`]; the target is as it was.
-    pub fn replace(mut self) -> Result<()> {
+    pub fn replace(mut self) -> Result<PathBuf> {
         operation::rename(self.file.path(), &self.target)
             .map_err(|error| Error::file("replace", &self.target, error))?;
         self.renamed = true;
-        Ok(())
+        Ok(directory_of(&self.target).to_path_buf())
     }
 
     /// Appears at the target, which must be free, durably.
@@ -101,17 +117,15 @@ impl Drop for TemporaryFile {
     }
 }
 
-/// Replaces `path` by a file with these bytes: a reader finds the old file or the whole new one, also after
-/// a power cut.
+/// Replaces `path` by a file with these bytes, as [`TemporaryFile::replacing`] says: a reader finds the old file or the whole
+/// new one, also after a power cut.
 ///
 /// # Errors
 /// [`Error::File`] for any failed step; the old file is untouched unless only the last directory sync failed.
 pub fn write_atomic(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
-    let path = path.as_ref();
-    let mut temporary = TemporaryFile::create(path)?;
+    let mut temporary = TemporaryFile::replacing(path.as_ref())?;
     temporary.fill(bytes)?;
-    temporary.replace()?;
-    sync_dir(directory_of(path))
+    sync_dir(temporary.replace()?)
 }
 
 /// Removes the files in the making that killed processes left in `directory`. Whatever cannot be removed stays.

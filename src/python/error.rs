@@ -50,6 +50,7 @@ fn os_error(action: &str, path: &Path, source: &io::Error, message: String) -> P
     let errno = source.raw_os_error().unwrap_or(match source.kind() {
         io::ErrorKind::NotFound => libc::ENOENT,
         io::ErrorKind::NotADirectory => libc::ENOTDIR,
+        io::ErrorKind::IsADirectory => libc::EISDIR,
         _ => libc::EIO,
     });
     PyOSError::new_err((errno, format!("cannot {action}: {reason}"), path.as_os_str().to_owned()))

@@ -11,7 +11,7 @@ use crate::format::index::{Index, IndexRow};
 use crate::format::manifest::{FormatVersion, Manifest};
 use crate::format::metadata::MetadataFile;
 use crate::format::schema::Schema;
-use crate::fs::{INDEX_FILE, MANIFEST_FILE, METADATA_FILE, SHARDS_DIR};
+use crate::fs::{INDEX_FILE, MANIFEST_FILE, METADATA_FILE, SHARDS_DIR, check_regular};
 use crate::ids::{CacheId, SampleId};
 use crate::mapped::MappedFile;
 use crate::reader::shards::{ShardFile, changed_length};
@@ -106,22 +106,19 @@ impl OpenedCache {
 
 /// Maps the manifest of the cache in `path`.
 fn map_manifest(path: &Path) -> Result<MappedFile> {
-    MappedFile::open(path.join(MANIFEST_FILE)).map_err(|error| {
-        // A file in the place of the directory gives ENOTDIR.
-        let absent = error
-            .io_source()
-            .is_some_and(|source| matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory));
-        if !absent {
-            return error;
-        }
-        let found = if path.is_dir() { "a directory without one" } else { "something that is no directory" };
-        Error::invalid_cache(
+    MappedFile::open(path.join(MANIFEST_FILE)).map_err(|error| match error.io_source().map(std::io::Error::kind) {
+        Some(ErrorKind::NotFound) => Error::invalid_cache(
             path,
             format!(
-                "missing manifest: expected a complete cache with a {MANIFEST_FILE}, found {found}; \
+                "missing manifest: expected a complete cache with a {MANIFEST_FILE}, found a directory without one; \
                  pass the directory of one cache, or write it again"
             ),
-        )
+        ),
+        Some(ErrorKind::NotADirectory) => {
+            let text = "not a directory; pass the directory of one cache";
+            Error::file("open the cache", path, std::io::Error::new(ErrorKind::NotADirectory, text))
+        }
+        _ => error,
     })
 }
 
@@ -143,9 +140,7 @@ impl Cache {
     pub fn check_shards(&self, shards: Range<usize>) -> Result<()> {
         for file in shards.filter_map(|shard| self.shard_file(shard)) {
             let found = std::fs::metadata(&file.path).map_err(|error| Error::file("inspect", &file.path, error))?;
-            if !found.is_file() {
-                return Err(Error::invalid_cache(&file.path, "expected a shard, found something that is no file"));
-            }
+            check_regular(&file.path, &found)?;
             if found.len() != file.byte_len {
                 return Err(changed_length(&file, found.len()));
             }

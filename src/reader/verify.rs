@@ -13,7 +13,7 @@ use crate::checksum::hash_file;
 use crate::error::{Error, Result};
 use crate::format::index::IndexRow;
 use crate::format::manifest::{FormatVersion, Manifest};
-use crate::fs::{INDEX_FILE, MANIFEST_FILE, METADATA_FILE};
+use crate::fs::{INDEX_FILE, MANIFEST_FILE, METADATA_FILE, open_regular};
 use crate::mapped::MappedFile;
 use crate::pool::{WorkerPool, map_blocks, run_all};
 use crate::reader::cache::Cache;
@@ -217,10 +217,7 @@ impl RecordReader {
         self.held = 0..0;
         let mut file = match self.open.take() {
             Some((open, file)) if open == shard => file,
-            _ => {
-                let path = shard_path(cache, shard);
-                File::open(&path).map_err(|error| Error::file("open", path, error))?
-            }
+            _ => open_regular(shard_path(cache, shard))?.0,
         };
         let read = read_at(&mut file, at, &mut self.buffer);
         let count = read.map_err(|error| Error::file("read", shard_path(cache, shard), error))?;

@@ -162,10 +162,16 @@ pub(crate) fn prepare_report(path: &Path) -> Result<()> {
             "profiler path must be a file, found the directory {path}; add a name"
         )));
     }
+    if path.exists() && !path.is_file() {
+        let path = path.display();
+        return Err(Error::InvalidValue(format!(
+            "profiler path must be a regular file or a new one, found a device or pipe at {path}; choose another path"
+        )));
+    }
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
     }
-    TemporaryFile::create(path).map(drop)
+    TemporaryFile::replacing(path).map(drop)
 }
 
 /// Writes the report of a call.

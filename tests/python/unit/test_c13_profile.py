@@ -126,3 +126,18 @@ def test_c13_a_relative_path_is_that_of_the_call(
     monkeypatch.chdir(tmp_path)
     runtime.write_cache(Moving("a", str(tmp_path)), "caches", writer_config=profiled(Path("profile.json")))
     assert list(stages(tmp_path / "profile.json")) == ["a"]
+
+
+def test_c13_a_pipe_is_refused_and_stays(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(ValueError, match=f"profiler path must be a regular file or a new one, found .* {pipe};"):
+        runtime.write_cache(numbered("a", 1), tmp_path / "caches", writer_config=profiled(pipe))
+    assert [entry.is_fifo() for entry in tmp_path.iterdir()] == [True]
+
+
+def test_c13_a_report_that_is_replaced_keeps_its_mode(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
+    path = tmp_path / "profile.json"
+    path.touch(mode=0o600)
+    runtime.write_cache(numbered("a", 1), tmp_path / "caches", writer_config=profiled(path))
+    assert (list(stages(path)), path.stat().st_mode & 0o777) == (["a"], 0o600)

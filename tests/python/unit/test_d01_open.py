@@ -1,5 +1,6 @@
 """D1, D2, D3: opening caches."""
 
+import errno
 import json
 import os
 import shutil
@@ -96,9 +97,38 @@ def test_d02_missing_directory_is_file_not_found(runtime: drt.DatasetRuntime, tm
 def test_d02_directory_without_manifest_is_a_value_error(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"missing manifest"):
         opened(runtime, [tmp_path])
+
+
+def test_d02_file_is_no_directory(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises((ValueError, OSError), match="file"):
+    with pytest.raises(NotADirectoryError, match="pass the directory of one cache") as raised:
         opened(runtime, [tmp_path / "file"])
+    assert (raised.value.errno, raised.value.filename) == (errno.ENOTDIR, str(tmp_path / "file"))
+
+
+FILES = ["manifest.json", "metadata.arrow", "index.bin", "checksums.bin", "shards/000000.bin"]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_g_what_is_no_file_in_a_cache_is_told(runtime: drt.DatasetRuntime, tmp_path: Path, file: str) -> None:
+    [path] = write(runtime, tmp_path, numbered("a", 3))
+    place = path / file
+    content = place.read_bytes()
+    place.unlink()
+    place.mkdir()
+    with pytest.raises(IsADirectoryError) as raised:
+        opened(runtime, [path], validate_cache=True)
+    assert (raised.value.errno, raised.value.filename) == (errno.EISDIR, str(place))
+    place.rmdir()
+    os.mkfifo(place)
+    with pytest.raises(ValueError, match="expected a regular file, found a named pipe") as told:
+        opened(runtime, [path], validate_cache=True)
+    assert str(place) in str(told.value)
+    place.unlink()
+    with pytest.raises(ValueError if file == "manifest.json" else FileNotFoundError):
+        opened(runtime, [path], validate_cache=True)
+    place.write_bytes(content)
+    assert len(opened(runtime, [path], validate_cache=True)) == 3
 
 
 @pytest.mark.parametrize("paths", ["caches/a", b"caches/a", Path("caches/a"), None, 3, {"a"}, iter(["a"])], ids=repr)
@@ -171,7 +201,7 @@ def test_d02_columns_may_come_in_any_order_but_share_names_and_kinds(
             opened(runtime, [paths[0], path])
 
 
-@pytest.mark.parametrize("file", ["manifest.json", "metadata.arrow", "index.bin", "checksums.bin", "shards/000000.bin"])
+@pytest.mark.parametrize("file", FILES)
 def test_d03_validation_names_the_damaged_file(runtime: drt.DatasetRuntime, tmp_path: Path, file: str) -> None:
     [path] = write(runtime, tmp_path, numbered("a", 10, size=100))
     assert len(opened(runtime, [path], validate_cache=True)) == 10

@@ -1,5 +1,6 @@
 """E1, E2: `dump_config` and `from_config`."""
 
+import errno
 import json
 import os
 import shutil
@@ -171,12 +172,28 @@ def test_e01_moved_without_its_table_is_not_damaged(runtime: drt.DatasetRuntime,
 def test_e01_no_export_at_all(runtime: drt.DatasetRuntime, paths: list[Path], out: Path) -> None:
     with pytest.raises(FileNotFoundError):
         drt.CachedDataset.from_config(out / "dataset.json")
-    with pytest.raises(ValueError, match="expected a regular file"):
+    with pytest.raises(IsADirectoryError, match=r"pass the file dataset\.json in it") as raised:
         drt.CachedDataset.from_config(out)
+    assert (raised.value.errno, raised.value.filename) == (errno.EISDIR, str(out))
+    os.mkfifo(out / "pipe")
+    with pytest.raises(ValueError, match="expected a regular file, found a named pipe"):
+        drt.CachedDataset.from_config(out / "pipe")
     with pytest.raises(ValueError, match="expected the configuration of an exported dataset"):
         drt.CachedDataset.from_config(paths[0] / "manifest.json")
     with pytest.raises(TypeError, match="path must be str or Path, found int"):
         drt.CachedDataset.from_config(5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["dataset.json", "metadata.arrow"])
+def test_e01_directory_in_the_place_of_a_file_of_an_export(
+    runtime: drt.DatasetRuntime, paths: list[Path], out: Path, name: str
+) -> None:
+    config = opened(runtime, paths).dump_config(out)
+    (out / name).unlink()
+    (out / name).mkdir()
+    with pytest.raises(IsADirectoryError) as raised:
+        drt.CachedDataset.from_config(config)
+    assert (raised.value.errno, raised.value.filename) == (errno.EISDIR, str(out / name))
 
 
 def test_e01_subclasses_load_themselves(runtime: drt.DatasetRuntime, paths: list[Path], out: Path) -> None:

@@ -146,6 +146,28 @@ def test_e01_directory_that_cannot_be_written_is_found_before_anything_is_replac
     assert versions == [2, 2]
 
 
+def test_e01_manifest_keeps_what_this_process_may_give_away(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only the superuser can make files of others")
+    paths = version_2(runtime, tmp_path, "a", "b")
+    for path in paths:
+        os.chown(path, 65534, 65534)
+        # Of somebody else: one of a group that the process will be in, one of another.
+        os.chown(path / "manifest.json", 1, 65532 if path.name == "a" else 1)
+        (path / "manifest.json").chmod(0o644)
+    for parent in tmp_path.parents:
+        if parent.owner() == "root" and parent != Path("/"):
+            parent.chmod(parent.stat().st_mode | stat.S_IXOTH)
+    tmp_path.chmod(0o755)
+    program = AS_NOBODY.replace("os.setgid(65534)", "os.setgroups([65532]); os.setgid(65534)")
+    assert run_python(program, str(tmp_path), "0o755").stdout.startswith("Ok(")
+    found = [(path / "manifest.json").stat() for path in paths]
+    assert [(file.st_uid, file.st_gid, file.st_mode & 0o7777) for file in found] == [
+        (65534, 65532, 0o644),
+        (65534, 65534, 0o644),
+    ]
+
+
 def test_e01_migration_outlives_a_kill_between_two_manifests(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
     paths = version_2(runtime, tmp_path, "a", "b")
     # What such a kill leaves: the first migrated, the second not, and a file in the making.
