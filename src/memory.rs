@@ -1,5 +1,8 @@
 //! Memory in amounts that users decide about: asked for in a way that can be refused.
 
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::error::{Error, Result};
 
 /// Makes room for `count` more elements.
@@ -29,6 +32,21 @@ pub fn with_room<T>(count: usize, purpose: &'static str) -> Result<Vec<T>> {
     let mut elements = Vec::new();
     elements.try_reserve_exact(count).map_err(|_| refused::<T>(count, purpose))?;
     Ok(elements)
+}
+
+/// Blocks of this size that are freed stay with the process for its next ones: for windows of large samples.
+const KEPT_BYTES: usize = 16 << 20;
+
+/// Has the allocator keep large blocks that are freed, once for the process.
+///
+/// The C library of GNU gives memory back to the system whenever much of it is free, and takes it again page by page. What
+/// it calls much follows the largest block that was mapped by itself and freed: at most twice as much stays. Other
+/// allocators take no notice.
+pub fn keep_freed_blocks() {
+    static DONE: AtomicBool = AtomicBool::new(false);
+    if !DONE.swap(true, Ordering::Relaxed) {
+        drop(black_box(with_room::<u8>(KEPT_BYTES, "a block that is freed at once")));
+    }
 }
 
 #[cold]

@@ -9,6 +9,7 @@ use crate::dataset::ahead::Ahead;
 use crate::dataset::policy::{self, FIRST_PLAN, LARGEST_PLAN, WINDOW_BYTES};
 use crate::dataset::table::ActiveTable;
 use crate::error::{Error, Result};
+use crate::memory::keep_freed_blocks;
 use crate::pool::WorkerPool;
 use crate::prefetch::waits_for_disk;
 use crate::reader::{CacheSet, Chunk, PayloadBuffer, PendingFetch, PlannedSample, Stretch, fetch_all, plan};
@@ -91,6 +92,9 @@ impl<B: PayloadBuffer> SampleStream<B> {
         window: Window,
         prefetch_size: u64,
     ) -> Self {
+        if set.mean_record_bytes() >= policy::LARGE_MEAN_BYTES {
+            keep_freed_blocks();
+        }
         let largest_plan = prefetch_size.clamp(1, LARGEST_PLAN);
         // One chunk for every thread, and one for the consumer.
         let pool_chunk = largest_plan / (pool.threads() as u64 + 1);

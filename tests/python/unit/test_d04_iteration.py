@@ -2,6 +2,8 @@
 
 import itertools
 import re
+import resource
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -219,3 +221,20 @@ def test_d11_epoch_len_is_in_range(runtime: drt.DatasetRuntime, paths: list[Path
     with pytest.raises(ValueError, match=rf"epoch_len must be 1 \.\.\. 2\^63-1, found {value}$"):
         dataset.set_epoch_len(value)
     assert len(dataset) == 5
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts what only Linux counts")
+def test_d04_large_samples_are_read_into_memory_that_was_used_before(
+    runtime: drt.DatasetRuntime, tmp_path: Path
+) -> None:
+    megabytes = 4
+    dataset = opened(runtime, write(runtime, tmp_path, numbered("a", 12, size=megabytes << 20)))
+
+    def fresh_pages() -> int:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for _ in dataset:
+            pass
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+    fresh_pages()
+    assert min(fresh_pages() for _ in range(5)) < 12 * megabytes
