@@ -63,10 +63,10 @@ class Bench:
         ordered = self._open(shuffle=False)
         shuffled = self._open(shuffle=True)
         weighted = self._open(shuffle=True)
-        generator = random.Random(7)
+        self.random = random.Random(7)
         frame = weighted.get_metadata()
-        weights = pl.Series("weight", [generator.uniform(0.1, 2.0) for _ in range(samples.count)])
-        weighted.update_metadata(frame.with_columns(weights))
+        self.weights = [self.random.uniform(0.1, 2.0) for _ in range(samples.count)]
+        weighted.update_metadata(frame.with_columns(pl.Series("weight", self.weights)))
         self.cache_id = int(frame["cache_id"][0])
         self.datasets = {"ordered": ordered, "shuffled": shuffled, "weighted": weighted}
         for dataset in self.datasets.values():
@@ -74,11 +74,7 @@ class Bench:
         self.floor = PythonFloor(self.cache, self.cache_id, samples.metadata())
         self.native = NativeFloor(self.floor, self.cache, samples.payload_bytes)
         self.copy = CopyFloor(PreparedFloor(self.floor), samples.payload_bytes)
-        self.orders = {
-            "ordered": [row % samples.count for row in range(samples.batch)],
-            "shuffled": [sample.sample_id for sample in shuffled],
-            "weighted": [sample.sample_id for sample in weighted],
-        }
+        self.position = 0
         self.timings: dict[tuple[str, str], Timings] = {}
 
     def _open(self, *, shuffle: bool) -> drt.CachedDataset:
@@ -88,21 +84,32 @@ class Bench:
         """Measures everything once."""
         work: list[tuple[str, str, Callable[[], object]]] = []
         for mode, dataset in self.datasets.items():
-            order = self.orders[mode]
+            python, native, objects, memcpy, turns = (self.order(mode) for _ in range(5))
             work.append((mode, "ours", lambda dataset=dataset: consume(dataset)))
-            work.append((mode, "python", lambda order=order: consume(self.floor.samples(order))))
-            work.append((mode, "native", lambda order=order: consume(self.native.reader.samples(order))))
-            work.append((mode, "objects", lambda order=order: consume(self.native.objects(len(order)))))
-            work.append((mode, "memcpy", lambda order=order: self.copy.copy(order)))
-            work.append((mode, "memcpy in turns", lambda order=order: self.copy.copy(order, buffers=2)))
-        rows = self.orders["shuffled"]
-        work.append(("get_item", "ours", lambda: self._get(self.datasets["shuffled"].get_item, rows)))
-        work.append(("get_item", "python", lambda: self._get(self.floor.get_item, rows)))
-        work.append(("get_item", "native", lambda: self._get(self.native.reader.get_item, rows)))
+            work.append((mode, "python", lambda order=python: consume(self.floor.samples(order))))
+            work.append((mode, "native", lambda order=native: consume(self.native.reader.samples(order))))
+            work.append((mode, "objects", lambda order=objects: consume(self.native.objects(len(order)))))
+            work.append((mode, "memcpy", lambda order=memcpy: self.copy.copy(order)))
+            work.append((mode, "memcpy in turns", lambda order=turns: self.copy.copy(order, buffers=2)))
+        for candidate, get in (
+            ("ours", self.datasets["shuffled"].get_item),
+            ("python", self.floor.get_item),
+            ("native", self.native.reader.get_item),
+        ):
+            rows = self.order("shuffled")
+            work.append(("get_item", candidate, lambda get=get, rows=rows: self._get(get, rows)))
         shift = number % len(work)
         for mode, candidate, run in work[shift:] + work[:shift]:
             self.timings.setdefault((mode, candidate), Timings()).measure(run, self.samples.batch)
         self._write_round()
+
+    def order(self, mode: str) -> list[int]:
+        """Rows for one measurement. Other ones each time, as a dataset gives: nobody finds in a cache what it has just read."""
+        count, batch = self.samples.count, self.samples.batch
+        if mode == "ordered":
+            self.position += count // 2 + batch
+            return [(self.position + row) % count for row in range(batch)]
+        return self.random.choices(range(count), self.weights if mode == "weighted" else None, k=batch)
 
     def _get(self, get: Callable[[int, int], object], rows: list[int]) -> None:
         cache_id = self.cache_id

@@ -17,6 +17,9 @@ use crate::reader::{CacheSet, Chunk, PayloadBuffer, PendingFetch, PlannedSample,
 /// Of so many chunks one is watched for waits.
 const WATCHED: u32 = 4;
 
+/// Of so many chunks one is read at once and so watched, although the kernel says that it is in memory.
+const DISTRUSTED: u32 = 64;
+
 /// The samples of one window, as of the moment it was reserved.
 ///
 /// What comes next depends on nothing but the snapshot, the start of the window, its length and how many
@@ -200,7 +203,7 @@ impl<B: PayloadBuffer> SampleStream<B> {
             if self.plan.as_slice().is_empty()
                 && let Some(stretch) = self.plan_more()?
             {
-                let size = Size { samples: stretch.len() as u64, bytes: stretch.bytes };
+                let size = Size { samples: stretch.len() as u64, bytes: stretch.byte_len() };
                 self.queued = size;
                 self.queue.push_back(Prepared::Stretch(stretch, size));
                 return Ok(());
@@ -233,12 +236,16 @@ impl<B: PayloadBuffer> SampleStream<B> {
         let cold = self.set.temperature().is_cold();
         if !cold && self.ahead.is_empty() {
             self.draw(u64::MAX);
-            // A chunk that is watched for waits has to be read at once.
             if self.queue.is_empty()
-                && !self.is_watched()
+                && self.chunks % DISTRUSTED != 1
                 && let Some(stretch) = Stretch::find(&self.set, &self.rows, policy::STRETCH_BYTES)
             {
-                return Ok(Some(stretch));
+                if stretch.is_in_memory(&self.set) {
+                    return Ok(Some(stretch));
+                }
+                self.ahead.announce(&self.set, &self.pool, self.rows.clone());
+                self.ahead.begin_to_plan(&self.set, &self.pool)?;
+                return Ok(None);
             }
             self.plan = plan(&self.set, &self.rows).into_iter();
             return Ok(None);

@@ -11,6 +11,7 @@ use crate::format::record::payload_offset;
 use crate::format::schema::Schema;
 use crate::ids::{CacheId, SampleId};
 use crate::reader::cache::{Cache, unknown_sample};
+use crate::reader::record::{RECORD_PREFETCH, prefetch_lines};
 use crate::reader::shards::{MAPPED_AT_OPEN, ShardFile, ShardMaps};
 use crate::reader::temperature::Temperature;
 
@@ -205,7 +206,8 @@ impl CacheSet {
     }
 
     /// The payload of a sample where it lies, if it is stored as it is in a shard that is mapped already, and nothing is
-    /// wrong with its record.
+    /// wrong with its record. Asks for the record behind it, which is likely to be read next: the processor fetches ahead
+    /// by itself within a page only.
     #[must_use]
     #[inline]
     pub(super) fn verbatim_payload(&self, place: Place) -> Option<&[u8]> {
@@ -215,7 +217,9 @@ impl CacheSet {
         }
         let start = usize::try_from(row.offset).ok()?;
         let shard = self.shard_starts.get(place.cache)?.checked_add(usize::try_from(row.shard).ok()?)?;
-        let record = self.shards.pinned(shard)?.get(start..)?.get(..usize::try_from(row.length).ok()?)?;
+        let bytes = self.shards.pinned(shard)?.get(start..)?;
+        let (record, behind) = bytes.split_at_checked(usize::try_from(row.length).ok()?)?;
+        prefetch_lines(behind.get(..record.len().min(RECORD_PREFETCH)).unwrap_or_default());
         record.get(payload_offset(record)?..)
     }
 

@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use crate::error::Error;
 use crate::format::compression::CompressionAlgo;
+use crate::prefetch::is_in_memory;
 use crate::reader::cache_set::{CacheSet, Place, RecordPlace};
-use crate::reader::record::{damaged_record, prefetch_record, stored_payload};
+use crate::reader::record::{RECORD_PREFETCH, damaged_record, prefetch_record, stored_payload};
 
 /// A sample that is about to be read.
 #[derive(Debug)]
@@ -25,11 +26,8 @@ pub struct FoundPayload {
     pub len: usize,
 }
 
-/// Records up to this size are asked for as a whole, as far as [`SMALL_RECORD_PREFETCH`] goes.
+/// Records up to this size are asked for as a whole, as far as [`RECORD_PREFETCH`] goes.
 const SMALL_RECORD: usize = 16 << 10;
-
-/// The processor fetches the rest of a record by itself once it is read in order.
-const SMALL_RECORD_PREFETCH: usize = 2 << 10;
 
 /// Of a large record only the length in front is asked for.
 const LARGE_RECORD_PREFETCH: usize = 8;
@@ -40,8 +38,9 @@ const LARGE_RECORD_PREFETCH: usize = 8;
 pub struct Stretch {
     cache: usize,
     rows: Range<u64>,
-    /// Bytes of all records together.
-    pub bytes: usize,
+    shard: usize,
+    /// Where the records lie within their shard.
+    bytes: Range<usize>,
 }
 
 impl Stretch {
@@ -56,8 +55,29 @@ impl Stretch {
         (fits && verbatim && are_in_order(rows)).then_some(Self {
             cache: first.cache,
             rows: first.row..last.row + 1,
-            bytes,
+            shard: start.shard,
+            bytes: start.start..end.end,
         })
+    }
+
+    /// Bytes of all records together.
+    #[must_use]
+    pub fn byte_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether the kernel says that all records are in memory. Tells the set if they are not.
+    #[must_use]
+    pub fn is_in_memory(&self, set: &CacheSet) -> bool {
+        let in_memory = set.with_shard(self.cache, self.shard, |shard| {
+            is_in_memory(shard.get(self.bytes.clone()).unwrap_or_default())
+        });
+        // What cannot be mapped fails when it is read.
+        let in_memory = in_memory.unwrap_or(true);
+        if !in_memory {
+            set.temperature().looked(true);
+        }
+        in_memory
     }
 }
 
@@ -121,7 +141,7 @@ fn prefetch_slots(set: &CacheSet, place: Place) {
 fn find_record(set: &CacheSet, place: Place) -> PlannedSample {
     let found = set.record_place(place).and_then(|record| {
         let size = record.end - record.start;
-        let limit = if size <= SMALL_RECORD { SMALL_RECORD_PREFETCH } else { LARGE_RECORD_PREFETCH };
+        let limit = if size <= SMALL_RECORD { RECORD_PREFETCH } else { LARGE_RECORD_PREFETCH };
         set.with_shard(place.cache, record.shard, |shard| prefetch_record(shard, &record, limit))?;
         if let Some(cache) = set.caches().get(place.cache) {
             cache.prefetch_texts(place.row);

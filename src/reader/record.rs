@@ -9,11 +9,19 @@ use crate::reader::cache_set::{CacheSet, Place, RecordPlace};
 /// Bytes that the processor loads at once.
 const CACHE_LINE: usize = 64;
 
+/// The processor fetches the rest of a record by itself once it is read in order.
+pub(super) const RECORD_PREFETCH: usize = 2 << 10;
+
 /// Asks for the first bytes of a record ahead of time.
 #[inline]
 pub(super) fn prefetch_record(shard: &[u8], record: &RecordPlace, limit: usize) {
     let end = record.end.min(record.start.saturating_add(limit));
-    let Some(bytes) = shard.get(record.start..end) else { return };
+    prefetch_lines(shard.get(record.start..end).unwrap_or_default());
+}
+
+/// Asks for some bytes ahead of time.
+#[inline]
+pub(super) fn prefetch_lines(bytes: &[u8]) {
     for line in bytes.chunks(CACHE_LINE) {
         prefetch(line);
     }
