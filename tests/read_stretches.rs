@@ -1,5 +1,5 @@
 //! Reading in order once the data are known to be in memory: many samples at a time, found as they are taken.
-#![expect(clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 #[path = "support/cache_files.rs"]
 mod cache_files;
@@ -32,7 +32,7 @@ fn d05_samples_of_any_sizes_come_in_order_pass_after_pass() {
     let sizes = [0, 1, 70, 700, 5_000, 40, 3, 300_000, 90_000, 16];
     let size = |row: u64| if row % 97 < 60 { 20 } else { sizes[usize::try_from(row % 10).unwrap()] };
     let (mut one, mut two) =
-        (CacheFiles::new("one", 700, size), CacheFiles::new("two", 301, |row| 10 + row as usize % 5));
+        (CacheFiles::new("one", 700, size), CacheFiles::new("two", 301, |row| 10 + usize::try_from(row % 5).unwrap()));
     one.max_shard_bytes = 400_000;
     two.max_shard_bytes = 3_000;
     let dataset = open(&[one.write(base.path()), two.write(base.path())], in_order());
