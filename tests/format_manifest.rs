@@ -146,7 +146,7 @@ fn readers_take_any_order_space_and_unknown_keys() {
          \"uncompressed_byte_len\":0,\"name\":\"a.bin\"}}],\"index_sha256\":\"{0}\",\"metadata_sha256\":\"{0}\",\
          \"metadata_schema\":[{{\"kind\":\"bool\",\"name\":\"z\"}},{{\"kind\":\"float\",\"name\":\"\"}}],\
          \"sample_count\":18446744073709551615,\"source_n\\u0061me\":\"s\",\"cache_id\":18446744073709551615,\
-         \"record_checksums\":null,\"format_version\":3}} \r\n",
+         \"record_checksums\":null,\"source_fingerprint\":null,\"format_version\":3}} \r\n",
         digest('e')
     );
     let manifest = parse(&text).unwrap();
@@ -155,6 +155,11 @@ fn readers_take_any_order_space_and_unknown_keys() {
     assert_eq!(manifest.metadata_schema.iter().map(|field| field.name.as_str()).collect::<Vec<_>>(), ["z", ""]);
     assert_eq!(manifest.shards[0].byte_len, u64::MAX);
     assert_eq!(manifest.manifest_checksum, Some(digest('e')));
+    assert_eq!((manifest.record_checksums, manifest.source_fingerprint), (None, None));
+    // What may be absent may be null.
+    let text = text.replace(&format!("\"manifest_checksum\" :\t\"{}\"", digest('e')), "\"manifest_checksum\": null");
+    assert_eq!(parse(&text).unwrap().manifest_checksum, None);
+    Manifest::verify_checksum(Path::new(PATH), text.as_bytes()).unwrap();
 }
 
 #[test]
@@ -265,6 +270,14 @@ fn what_is_no_single_json_object_is_refused() {
         refusal(&version_2("{\"format", "{\"sample_count\": 1, \"format")).contains("\"sample_count\" occurs twice")
     );
     assert!(refusal(&version_2("{\"format", "{\"x\": 1, \"x\": 1, \"format")).contains("\"x\" occurs twice"));
+    // Within an object the same holds for keys with a meaning.
+    for (key, value) in [("algo", "\"none\""), ("byte_len", "2"), ("kind", "\"int\"")] {
+        let entry = format!("\"{key}\": {value}");
+        assert!(
+            refusal(&version_2(&entry, &format!("{entry}, {entry}"))).contains(&format!("the key \"{key}\" twice"))
+        );
+    }
+    parse(&version_2("\"algo\"", "\"x\": 1, \"x\": 2, \"algo\"")).unwrap();
     assert!(refusal(&"[".repeat(1_000_000)).contains("found a list where a JSON object is expected"));
     assert!(refusal("{").contains("found text that is no JSON"));
     // In the words of users, and with what to do.

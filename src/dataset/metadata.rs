@@ -43,6 +43,7 @@ pub(super) fn stored_type(field: &StoredField) -> DataType {
 /// The table of a dataset that was never updated: one batch or more for each cache, stored columns on the mapped files.
 /// Every stored value is checked on the way.
 pub(super) fn fresh_metadata(set: &CacheSet, pool: &WorkerPool, waiter: &mut dyn Waiter) -> Result<Metadata> {
+    check_names(set)?;
     let caches = set.caches();
     let stored = map_blocks(pool, waiter, caches.len(), &|cache, _| {
         caches.get(cache).map_or_else(|| Ok(Vec::new()), |cache| cache.metadata().to_record_batches())
@@ -67,6 +68,25 @@ pub(super) fn fresh_metadata(set: &CacheSet, pool: &WorkerPool, waiter: &mut dyn
         }
     }
     Ok(Metadata { schema, batches })
+}
+
+/// Refuses stored columns with names that tables need themselves. This library writes none, others may.
+///
+/// # Errors
+/// [`Error::InvalidCache`].
+pub(super) fn check_names(set: &CacheSet) -> Result<()> {
+    let clash = set.schema().fields().iter().find(|field| [CACHE_ID, SAMPLE_ID, WEIGHT].contains(&field.name.as_str()));
+    match (clash, set.caches().first()) {
+        (Some(field), Some(cache)) => Err(Error::invalid_cache(
+            cache.path(),
+            format!(
+                "the metadata column {:?} has the name of a column that tables have anyway, so that there is no table of \
+                 this cache; iterate over its samples without one, or write it again with another key",
+                field.name
+            ),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Columns that are the same for all caches, as long as the largest cache.

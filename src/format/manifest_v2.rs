@@ -203,7 +203,7 @@ impl<'de> Visitor<'de> for ManifestVisitor {
                 "shards" => raw.shards = Some(map.next_value()?),
                 "record_checksums" => raw.record_checksums = map.next_value()?,
                 "source_fingerprint" => raw.source_fingerprint = map.next_value()?,
-                "manifest_checksum" => raw.manifest_checksum = Some(map.next_value()?),
+                "manifest_checksum" => raw.manifest_checksum = map.next_value()?,
                 _ => {
                     map.next_value::<IgnoredAny>()?;
                 }

@@ -16,6 +16,7 @@ use pyo3::types::PyCapsule;
 use super::arguments::class_name;
 use super::calls::call_no_args;
 use super::enter::enter;
+use super::error::to_py_err;
 use crate::cancel::Waiter as _;
 use crate::dataset::Metadata;
 use crate::error::{Error, Result};
@@ -29,6 +30,13 @@ const STRUCT_FORMAT: &str = "+s";
 /// A table as a stream that shares its buffers.
 pub(super) fn export<'py>(py: Python<'py>, table: &Metadata) -> PyResult<Bound<'py, PyCapsule>> {
     let Metadata { schema, batches } = table.clone();
+    if let Some(field) = schema.fields().iter().find(|field| field.name().contains('\0')) {
+        return Err(to_py_err(&Error::InvalidValue(format!(
+            "the column {:?} has a NUL in its name, which tables cannot have; iterate over the samples without one, or \
+             write the cache again with another key",
+            field.name()
+        ))));
+    }
     let reader = RecordBatchIterator::new(batches.into_iter().map(Ok), schema);
     PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), STREAM)
 }

@@ -286,3 +286,23 @@ def test_d07_what_only_this_library_stores_comes_back(runtime: drt.DatasetRuntim
     # The published package says so instead of reading something else.
     with pytest.raises(AssertionError, match="failed to read"):
         read_theirs(peer, [base / "special"], validate=False)
+
+
+@pytest.mark.parametrize("name", ["weight", "cache_id", "sample_id"])
+def test_d09_columns_named_like_those_of_tables_are_told(
+    runtime: drt.DatasetRuntime, peer: Any, base: Path, name: str
+) -> None:
+    """The published package writes such caches, and has no table of them either."""
+    given = Caches([("named", [(b"x", {name: 1, "other": 2})])], "none", 1 << 20, exact=True)
+    paths = write_theirs(peer, base, given)
+    dataset = open_ours(runtime, paths)
+    [sample] = dataset
+    assert (sample.data, sample.metadata) == (b"x", {name: 1, "other": 2})
+    (base / "out").mkdir()
+    for use in (dataset.get_metadata, lambda: dataset.dump_config(base / "out")):
+        with pytest.raises(ValueError, match=f'named: the metadata column "{name}" has the name of a column'):
+            use()
+    table = pa.table({"cache_id": [sample.cache_id], "sample_id": [0], "other": [2], "weight": [1]})
+    with pytest.raises(ValueError, match=f'the metadata column "{name}" has the name of a column that tables have'):
+        dataset.update_metadata(table)
+    assert list(dataset) == [sample]

@@ -13,7 +13,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 
 use crate::cancel::Waiter;
-use crate::dataset::metadata::{CACHE_ID, Metadata, SAMPLE_ID, WEIGHT};
+use crate::dataset::metadata::{CACHE_ID, Metadata, SAMPLE_ID, WEIGHT, check_names};
 use crate::dataset::table::ActiveTable;
 use crate::error::Result;
 use crate::pool::{WorkerPool, run_all};
@@ -55,6 +55,7 @@ pub(super) fn build(
     pool: &WorkerPool,
     waiter: &mut dyn Waiter,
 ) -> Result<ActiveTable> {
+    check_names(caches)?;
     let places = Places::find(&given.schema, caches.schema(), origin)?;
     let batches: Vec<RecordBatch> = given.batches.into_iter().filter(|batch| batch.num_rows() > 0).collect();
     let work = Work { blocks: blocks_of(&batches), batches: &batches, pool, origin };

@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from support import numbered, numbers, opened, write
+from support import Listed, numbered, numbers, opened, write
 
 import dataset_rt as drt
 
@@ -307,3 +307,35 @@ def test_d10_a_table_without_rows_is_refused(dataset: drt.CachedDataset) -> None
     with pytest.raises(ValueError, match="at least one row, found none"):
         dataset.update_metadata(dataset.get_metadata().clear())
     assert len(dataset) == ROWS
+
+
+@pytest.mark.parametrize("name", ["weight", "cache_id", "sample_id"])
+def test_d09_column_of_another_writer_named_like_those_of_tables_is_told(
+    runtime: drt.DatasetRuntime, tmp_path: Path, name: str
+) -> None:
+    other = "x" * len(name)
+    [path] = write(runtime, tmp_path, Listed("a", [(b"y", {other: 1})]))
+    for file in (path / "manifest.json", path / "metadata.arrow"):
+        content = file.read_bytes()
+        assert other.encode() in content
+        file.write_bytes(content.replace(other.encode(), name.encode()))
+    dataset = opened(runtime, [path])
+    assert [(sample.data, sample.metadata) for sample in dataset] == [(b"y", {name: 1})]
+    told = f'{path}: the metadata column "{name}" has the name of a column that tables have anyway'
+    (tmp_path / "out").mkdir()
+    table = pa.table({"cache_id": [1], "sample_id": [0], "weight": [1]})
+    for use in (
+        dataset.get_metadata,
+        lambda: dataset.update_metadata(table),
+        lambda: dataset.dump_config(tmp_path / "out"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            use()
+    assert not any((tmp_path / "out").iterdir())
+
+
+def test_d09_column_with_a_nul_in_its_name_is_told(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
+    dataset = opened(runtime, write(runtime, tmp_path, Listed("a", [(b"x", {"a\0b": 1})])))
+    assert [sample.metadata for sample in dataset] == [{"a\0b": 1}]
+    with pytest.raises(ValueError, match="has a NUL in its name, which tables cannot have; iterate over the samples"):
+        dataset.get_metadata()

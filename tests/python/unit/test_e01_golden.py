@@ -4,7 +4,7 @@ import hashlib
 import json
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -91,25 +91,51 @@ def test_e01_example_is_short_and_reads_what_is_written_today(runtime: drt.Datas
     lz4 = drt.ShardCompression(algo="lz4")
     [path] = write(runtime, tmp_path, Listed("a", given), shard_compression=lz4, max_shard_bytes=1500)
     assert [(data, metadata) for metadata, data in read_cache.read_cache(path)] == given
-    shard = path / "shards" / "000001.bin"
-    shard.write_bytes(shard.read_bytes()[:-1] + b"?")
-    with pytest.raises(ValueError, match=r"000001\.bin is damaged"):
-        list(read_cache.read_cache(path))
 
 
-def test_e01_example_compares_the_length_that_is_stated(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
+def changed(path: Path, file: str, change: Callable[[bytes], bytes]) -> None:
+    """Change a file of a cache and what its manifest says of it."""
+    before = (path / file).read_bytes()
+    after = change(before)
+    assert after != before
+    (path / file).write_bytes(after)
+    manifest = path / "manifest.json"
+    old, new = (hashlib.sha256(content).hexdigest() for content in (before, after))
+    manifest.write_text(manifest.read_text().replace(old, new))
+
+
+CHANGES: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "a payload has another length": (
+        "shards/000000.bin",
+        lambda shard: shard.replace(b"\3\0\0\0\x30", b"\4\0\0\0\x30"),
+    ),
+    "a record is short": ("index.bin", lambda index: index[:16] + b"\x10" + index[17:]),
+    "argument 2 is longer": ("index.bin", lambda index: index[:-24]),
+    "cannot read format version 4": ("manifest.json", lambda text: text.replace(b'version": 3', b'version": 4')),
+    "a name leads elsewhere": ("manifest.json", lambda text: text.replace(b'"000000.bin"', b'"../shards/000000.bin"')),
+    "or compressed otherwise": ("manifest.json", lambda text: text.replace(b'"lz4"', b'"zstd"')),
+}
+
+
+@pytest.mark.parametrize("told", CHANGES)
+def test_e01_example_refuses_what_cannot_be(runtime: drt.DatasetRuntime, tmp_path: Path, told: str) -> None:
     from read_cache import read_cache
 
     lz4 = drt.ShardCompression(algo="lz4")
-    [path] = write(runtime, tmp_path, Listed("a", [(b"abc", {"row": 0})]), shard_compression=lz4)
-    manifest, shard = path / "manifest.json", path / "shards" / "000000.bin"
-    before = shard.read_bytes()
-    stated = (3).to_bytes(4, "little")
-    assert before.count(stated) == 1
-    shard.write_bytes(before.replace(stated, (4).to_bytes(4, "little")))
-    old, new = (hashlib.sha256(content).hexdigest() for content in (before, shard.read_bytes()))
-    manifest.write_text(manifest.read_text().replace(old, new))
-    with pytest.raises(ValueError, match="sample 0 is damaged"):
+    [path] = write(runtime, tmp_path, Listed("a", [(b"abc", {"row": 0})] * 2), shard_compression=lz4)
+    assert [data for _, data in read_cache(path)] == [b"abc"] * 2
+    changed(path, *CHANGES[told])
+    with pytest.raises(ValueError, match=told):
+        list(read_cache(path))
+
+
+@pytest.mark.parametrize("file", ["index.bin", "metadata.arrow", "shards/000001.bin"])
+def test_e01_example_names_damaged_files(runtime: drt.DatasetRuntime, tmp_path: Path, file: str) -> None:
+    from read_cache import read_cache
+
+    [path] = write(runtime, tmp_path, Listed("a", [(b"abc", {"row": 0})] * 2), max_shard_bytes=1)
+    (path / file).write_bytes((path / file).read_bytes()[:-1] + b"?")
+    with pytest.raises(ValueError, match=f"{file} is damaged"):
         list(read_cache(path))
 
 
