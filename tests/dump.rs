@@ -292,6 +292,7 @@ fn e01_a_configuration_is_read_strictly() {
         ("\"metadata_file\": \"metadata.arrow\"", "\"metadata_file\": 1", "found 1 where a text is expected"),
         ("\"epoch_len\": 65,", "", "found no key \"epoch_len\""),
         ("}", "} x", "found text that is no JSON"),
+        ("}", "", "found text that is no JSON, it ends too early (line "),
     ] {
         assert!(text.contains(from), "{from}");
         let at = if from == "}" { text.len() - 1 } else { text.find(from).unwrap() };
@@ -300,6 +301,8 @@ fn e01_a_configuration_is_read_strictly() {
         let error = load(&config).unwrap_err();
         assert!(matches!(&error, Error::InvalidCache { path, .. } if *path == config), "{to}: {error:?}");
         assert!(error.to_string().contains(told), "{to}: {error}");
+        let advice = ["export again", "edit this number in dataset.json"];
+        assert!(advice.iter().any(|advice| error.to_string().ends_with(advice)), "{to}: {error}");
     }
     let relative = text.replace(&format!("\"{}/one\"", base.path().display()), "\"one\"");
     assert_ne!(relative, text);

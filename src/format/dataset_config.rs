@@ -65,7 +65,9 @@ impl DatasetConfig {
     /// [`Error::InvalidCache`] when it is something else, or has a value that cannot be.
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self> {
         Self::parse_checked(bytes).map_err(|found| {
-            Error::invalid_cache(path, format!("expected the configuration of an exported dataset, found {found}"))
+            let advice = if found.contains("export again") { "" } else { "; correct it, or export again" };
+            let detail = format!("expected the configuration of an exported dataset, found {found}{advice}");
+            Error::invalid_cache(path, detail)
         })
     }
 

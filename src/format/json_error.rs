@@ -14,7 +14,8 @@ pub(super) fn found(error: &serde_json::Error) -> String {
         Category::Syntax if text.ends_with("hex escape") => {
             "a text with half of a character, a lone surrogate".to_owned()
         }
-        Category::Syntax | Category::Eof | Category::Io => format!("text that is no JSON, {text}"),
+        Category::Eof => "text that is no JSON, it ends too early".to_owned(),
+        Category::Syntax | Category::Io => format!("text that is no JSON, {text}"),
     };
     format!("{} (line {line}, column {column})", excerpt(&told))
 }

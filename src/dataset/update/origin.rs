@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::error::Error;
+use crate::format::dataset_config::DATASET_CONFIG_FILE;
 
 /// Where a table comes from.
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +40,8 @@ impl Origin<'_> {
             Self::Export(path) => Error::invalid_cache(
                 path,
                 format!(
-                    "the exported table does not fit the caches, which are others than those it was made for: {finding}"
+                    "the exported table does not fit the caches, which are others than those it was made for: {finding}; \
+                     correct cache_paths in {DATASET_CONFIG_FILE}, or export again"
                 ),
             ),
         }

@@ -343,8 +343,8 @@ def test_e01_column_that_is_there_twice_is_damage(runtime: drt.DatasetRuntime, p
 MISFITS: dict[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
     'column "cache_id", row 0: found 7,': lambda t: t.with_columns(cache_id=pl.lit(7, dtype=pl.UInt64)),
     'column "sample_id", row 0: found 99,': lambda t: t.with_columns(sample_id=pl.lit(99, dtype=pl.UInt64)),
-    'column "whole" is missing$': lambda t: t.drop("whole"),
-    'column "whole": expected .* found [^;]*$': lambda t: t.with_columns(whole=pl.lit(1.5)),
+    'column "whole" is missing; correct': lambda t: t.drop("whole"),
+    'column "whole": expected .* found [^;]*; correct': lambda t: t.with_columns(whole=pl.lit(1.5)),
 }
 
 
@@ -355,8 +355,9 @@ def test_e01_table_of_other_caches_does_not_fit(
     dataset = opened(runtime, paths)
     config = dataset.dump_config(out)
     with_table(config, MISFITS[misfit](dataset.get_metadata()))
-    with pytest.raises(ValueError, match=f"the exported table does not fit the caches, .*{misfit}"):
+    with pytest.raises(ValueError, match=f"the exported table does not fit the caches, .*{misfit}") as raised:
         drt.CachedDataset.from_config(config)
+    assert str(raised.value).endswith("; correct cache_paths in dataset.json, or export again")
 
 
 def test_e01_cache_path_that_is_a_file_is_no_directory(
