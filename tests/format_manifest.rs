@@ -345,6 +345,31 @@ fn d03_every_flipped_bit_is_refused_or_noticed() {
     }
 }
 
+#[test]
+fn e01_whatever_opens_as_version_2_can_be_migrated() {
+    let unknown = r#""n\u006fte": {"a": "\ud800 \u00e9", "a": [1e400, -0]}, "shards""#;
+    let bytes = version_2("\"shards\"", unknown).into_bytes();
+    let mut migrated = 0;
+    for position in 0..bytes.len() {
+        for flip in [0x01, 0x02, 0x08, 0x10, 0x20, 0x40] {
+            let mut flipped = bytes.clone();
+            flipped[position] ^= flip;
+            let Ok(old) = Manifest::parse(Path::new(PATH), &flipped) else { continue };
+            if old.version == FormatVersion::V2 {
+                let upgraded = Manifest::upgrade(Path::new(PATH), &flipped, CacheId(5)).unwrap();
+                Manifest::verify_checksum(Path::new(PATH), &upgraded).unwrap();
+                let new = Manifest::parse(Path::new(PATH), &upgraded).unwrap();
+                assert_eq!(
+                    (new.cache_id, new.content_digest(CacheId(5))),
+                    (Some(CacheId(5)), old.content_digest(CacheId(5)))
+                );
+                migrated += 1;
+            }
+        }
+    }
+    assert!(migrated > bytes.len() / 4, "{migrated} of {}", bytes.len());
+}
+
 fn manifests() -> impl Strategy<Value = Manifest> {
     let kind = prop_oneof![Just(Kind::Bool), Just(Kind::Int), Just(Kind::Float), Just(Kind::String)];
     let schema = prop::collection::btree_map("\\PC{0,6}", kind, 0..5)
