@@ -104,24 +104,36 @@ fn c17_more_shards_than_a_process_may_have_open_files() {
 
 #[test]
 fn c17_payloads_of_all_sizes_come_back_between_each_other() {
-    // Around every size at which the writer changes its way: copying, sharing a job, being a job.
-    let sizes = [0, 1, 16_383, 16_384, 16_385, 1 << 19, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 2 << 20, 3];
+    // Around every size at which the writer changes its way: copying, writing from where they are, being a job.
+    let sizes = [0, 1, 16_384, 32_767, 32_768, 32_769, 49_152, 1 << 19, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 2 << 20];
+    // Also envelopes that are longer than what is copied with them.
+    let texts = [0, 1_000, 16_365, 16_366, 16_367, 40_000, 5];
     let pattern: Vec<u8> = (0..=250).collect();
     let payload = |size: usize, seed: usize| {
         let mut bytes = pattern[seed..].repeat(size / 200 + 1);
         bytes.truncate(size);
         bytes
     };
-    let make = || sizes.iter().cycle().take(24).enumerate().map(|(seed, size)| sample(payload(*size, seed), &[]));
+    let make = || {
+        let all = sizes.iter().cycle().zip(texts.iter().cycle()).take(sizes.len() * texts.len());
+        all.enumerate().map(|(row, (size, text))| {
+            sample(payload(*size, row % 50), &[("text", MetadataValue::String("x".repeat(*text)))])
+        })
+    };
     for config in [limit(3 << 20), WriterConfig { max_shard_bytes: 3 << 20, ..lz4() }] {
         let files = written(make(), &config);
         let algo = config.compression.algo;
-        for ([shard, offset, length], (expected, _)) in index(&files).into_iter().zip(make()) {
+        let sums = files["checksums.bin"].as_chunks::<8>().0;
+        for (([shard, offset, length], sum), (expected, metadata)) in index(&files).into_iter().zip(sums).zip(make()) {
             let record = &files[&format!("shards/{shard:06}.bin")][offset as usize..][..length as usize];
-            let stored = &record[10..];
+            let MetadataValue::String(text) = &metadata[0].1 else { panic!("a text") };
+            let json = format!("{{\"text\":\"{text}\"}}");
+            let (envelope, stored) = record.split_at(8 + json.len());
+            assert!(envelope == [&(json.len() as u64).to_le_bytes()[..], json.as_bytes()].concat());
             let mut payload = vec![0; algo.original_len(stored).unwrap()];
             algo.decompress_into(stored, &mut payload).unwrap();
             assert!(payload == expected, "payload of {} bytes in {algo:?}", expected.len());
+            assert_eq!(&blake3::hash(record).as_bytes()[..8], sum, "payload of {} bytes in {algo:?}", expected.len());
         }
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::operation;
 use crate::error::{Error, Result};
 
-/// A file that did not exist before, open for writing. As a [`Write`] it appends.
+/// A file that did not exist before, open for writing and reading. As a [`Write`] it appends.
 #[derive(Debug)]
 pub struct NewFile {
     file: File,
@@ -22,18 +22,17 @@ impl NewFile {
     /// [`Error::File`] when it exists or cannot be created.
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let file = operation::create_file(path, false).map_err(|error| Error::file("create", path, error))?;
+        let file = operation::create_file(path).map_err(|error| Error::file("create", path, error))?;
         Ok(Self { file, path: path.to_path_buf() })
     }
 
-    /// Creates a file for reading as well that loses its name at once: nothing of it can be left behind.
+    /// Creates a file that loses its name at once: nothing of it can be left behind.
     ///
     /// # Errors
     /// [`Error::File`] when it cannot be created.
     pub fn create_unlinked(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let file =
-            operation::create_file(path, true).map_err(|error| Error::file("create temporary file", path, error))?;
+        let file = operation::create_file(path).map_err(|error| Error::file("create temporary file", path, error))?;
         operation::remove_file(path).map_err(|error| Error::file("unlink temporary file", path, error))?;
         Ok(Self { file, path: path.to_path_buf() })
     }
@@ -56,7 +55,7 @@ impl NewFile {
     /// Reads as many bytes as `buffer` has, from `offset` on.
     ///
     /// # Errors
-    /// [`Error::File`] when there are fewer, or none can be read: only files made to be read can.
+    /// [`Error::File`] when there are fewer, or they cannot be read.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         self.file.read_exact_at(buffer, offset).map_err(|error| Error::file("read", &self.path, error))
     }

@@ -46,10 +46,10 @@ pub(super) fn create_dir(path: &Path) -> io::Result<()> {
     fs::create_dir(path)
 }
 
-/// Creates a file that must not exist yet.
-pub(super) fn create_file(path: &Path, readable: bool) -> io::Result<File> {
+/// Creates a file that must not exist yet, for writing and reading.
+pub(super) fn create_file(path: &Path) -> io::Result<File> {
     fault::point(Operation::CreateFile, path)?;
-    OpenOptions::new().read(readable).write(true).create_new(true).open(path)
+    OpenOptions::new().read(true).write(true).create_new(true).open(path)
 }
 
 /// Writes at the position of the file; may take fewer bytes than given.

@@ -228,18 +228,27 @@ impl CacheWrite {
         let bytes = job.batch.payload_bytes();
         let samples = job.batch.len() as u64;
         drop(job);
-        let mut complete = Vec::new();
-        cache.profile.time(Stage::DiskWrite, bytes, || {
+        let complete = cache.profile.time(Stage::DiskWrite, bytes, || {
+            let mut files = Vec::new();
             for write in placed.writes {
                 if cache.has_failed() {
-                    return Ok(());
+                    return Ok(Vec::new());
                 }
-                if write.file.add(write.offset, write.chunk)? {
-                    complete.push(write.file);
+                write.file.write(write.offset, write.chunk)?;
+                files.push(write.file);
+            }
+            for (file, len) in placed.sealed {
+                file.seal(len);
+                files.push(file);
+            }
+            // Only now: the hash of one file may have much to do, and the others can run on without this worker.
+            let mut complete = Vec::new();
+            for file in files {
+                if file.run_hash()? {
+                    complete.push(file);
                 }
             }
-            complete.extend(placed.sealed.into_iter().filter(|(file, len)| file.seal(*len)).map(|(file, _)| file));
-            Ok::<(), Error>(())
+            Ok::<_, Error>(complete)
         })?;
         cache.samples.fetch_add(samples, Ordering::Relaxed);
         cache.payload_bytes.fetch_add(bytes, Ordering::Relaxed);

@@ -13,9 +13,14 @@ use super::ingest::Batch;
 use super::profile::{Stage, StageTimes};
 
 /// Payloads from this size on are written from where they are instead of being copied behind their envelope.
-const WRITE_IN_PLACE_FROM: usize = 16 * 1024;
+const WRITE_IN_PLACE_FROM: usize = 32 * 1024;
 
-/// The records of a batch. Their bytes are those of `own`, in order, with the payloads that stay in the batch in between.
+/// What is copied all the same, the envelope and the first bytes of such a payload, has a multiple of this length. BLAKE3 cuts
+/// a record into chunks and hashes many side by side; from the middle of a chunk on it would take them in smaller groups.
+const HEAD_BYTES: usize = 16 * 1024;
+
+/// The records of a batch. Their bytes are those of `own`, in order, with the ends of payloads that stay in the batch in
+/// between.
 #[derive(Debug, Default)]
 pub(crate) struct Encoded {
     own: Vec<u8>,
@@ -30,7 +35,7 @@ pub(crate) struct Encoded {
 pub(crate) struct Record {
     own_start: usize,
     own_end: usize,
-    /// Bytes of the payload that follow the own bytes from the batch; 0 when all bytes are own.
+    /// Bytes at the end of the payload that follow the own bytes from the batch; 0 when all bytes are own.
     in_place: usize,
     /// Bytes of the payload before compression.
     pub(crate) payload_len: u64,
@@ -40,6 +45,11 @@ impl Record {
     /// Bytes in the shard.
     pub(crate) fn stored_len(self) -> u64 {
         (self.own_end - self.own_start + self.in_place) as u64
+    }
+
+    /// The bytes of its payload that are not own.
+    fn rest(self, payload: &[u8]) -> &[u8] {
+        payload.get(payload.len().saturating_sub(self.in_place)..).unwrap_or_default()
     }
 }
 
@@ -67,11 +77,16 @@ impl Encoded {
             let values = batch.columns().iter().filter_map(|column| ColumnBuffer::get(column, row));
             encoder.encode(values, &mut self.own).map_err(refuse)?;
             let payload = batch.payload(row);
-            let stays = algo == CompressionAlgo::None && payload.len() >= WRITE_IN_PLACE_FROM;
+            let mut in_place = 0;
             if algo == CompressionAlgo::None {
-                if !stays {
-                    self.own.extend_from_slice(payload);
+                let mut copied = payload;
+                if payload.len() >= WRITE_IN_PLACE_FROM {
+                    let envelope = self.own.len() - own_start;
+                    let head = envelope.next_multiple_of(HEAD_BYTES) - envelope;
+                    copied = payload.get(..head).unwrap_or(payload);
+                    in_place = payload.len() - copied.len();
                 }
+                self.own.extend_from_slice(copied);
             } else {
                 let started = times.started();
                 algo.compress(payload, &mut self.own).map_err(refuse)?;
@@ -82,12 +97,7 @@ impl Encoded {
                 }
             }
             let own_end = self.own.len();
-            self.records.push(Record {
-                own_start,
-                own_end,
-                in_place: if stays { payload.len() } else { 0 },
-                payload_len: payload.len() as u64,
-            });
+            self.records.push(Record { own_start, own_end, in_place, payload_len: payload.len() as u64 });
         }
         self.checksum(batch, cancel)?;
         if let Some(started) = started {
@@ -113,7 +123,7 @@ impl Encoded {
         for (row, (record, checksum)) in self.records.iter().zip(&mut self.checksums).enumerate() {
             if record.in_place > 0 {
                 let own = self.own.get(record.own_start..record.own_end).unwrap_or_default();
-                *checksum = blake3_64_until(&[own, batch.payload(row)], cancel)?;
+                *checksum = blake3_64_until(&[own, record.rest(batch.payload(row))], cancel)?;
             }
         }
         Ok(())
@@ -134,7 +144,7 @@ impl Encoded {
             end = record.own_end;
             if record.in_place > 0 {
                 take(self.own.get(start..end).unwrap_or_default())?;
-                take(batch.payload(row))?;
+                take(record.rest(batch.payload(row)))?;
                 start = end;
             }
         }

@@ -27,17 +27,18 @@ pub(crate) fn close(token: &Token) -> Result<()> {
         });
         (last_shard, rows, layout.metadata.take().map(|writer| (writer, layout.staging.path().join(METADATA_FILE))))
     };
-    if let Some((shard, len)) = last_shard
-        && shard.seal(len)
-    {
-        CacheWrite::sync_shard(token, shard)?;
+    if let Some((shard, len)) = last_shard {
+        shard.seal(len);
+        if shard.run_hash()? {
+            CacheWrite::sync_shard(token, shard)?;
+        }
     }
     for (file, rest, len) in rows {
         CacheWrite::spawn(token, move |token| {
             token.cache().profile.time(Stage::FinishIndex, len, || {
-                let rest = rest.map(|Write { file, offset, chunk }| file.add(offset, chunk));
-                let complete = rest.transpose()?.unwrap_or(false) | file.seal(len);
-                if complete { file.sync() } else { Err(incomplete(file.path())) }
+                rest.map(|Write { file, offset, chunk }| file.write(offset, chunk)).transpose()?;
+                file.seal(len);
+                if file.run_hash()? { file.sync() } else { Err(incomplete(file.path())) }
             })
         })?;
     }
