@@ -17,17 +17,17 @@ pub fn open_regular(path: impl AsRef<Path>) -> Result<(File, Metadata)> {
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
     let file = opened.map_err(|error| Error::file("open", path, error))?;
     let found = file.metadata().map_err(|error| Error::file("inspect", path, error))?;
-    check_regular(path, &found)?;
+    check_regular("open", path, &found)?;
     Ok((file, found))
 }
 
-/// Refuses what is at `path` unless it is a regular file.
+/// Refuses what is at `path` unless it is a regular file. `action` reads after "cannot".
 ///
 /// # Errors
 /// As [`open_regular`].
-pub fn check_regular(path: &Path, found: &Metadata) -> Result<()> {
+pub fn check_regular(action: &'static str, path: &Path, found: &Metadata) -> Result<()> {
     if found.is_dir() {
-        return Err(Error::file("open", path, io::Error::from_raw_os_error(libc::EISDIR)));
+        return Err(Error::file(action, path, io::Error::from_raw_os_error(libc::EISDIR)));
     }
     if !found.is_file() {
         let kind = kind(found.file_type());

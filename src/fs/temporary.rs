@@ -56,7 +56,7 @@ impl TemporaryFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Self::create(path),
             found => found.map_err(|error| Error::file("inspect", path, error))?,
         };
-        check_regular(path, &found)?;
+        check_regular("replace", path, &found)?;
         let temporary = Self::create(fs::canonicalize(path).map_err(|error| Error::file("find", path, error))?)?;
         temporary.file.adopt(&found)?;
         Ok(temporary)

@@ -140,7 +140,7 @@ impl Cache {
     pub fn check_shards(&self, shards: Range<usize>) -> Result<()> {
         for file in shards.filter_map(|shard| self.shard_file(shard)) {
             let found = std::fs::metadata(&file.path).map_err(|error| Error::file("inspect", &file.path, error))?;
-            check_regular(&file.path, &found)?;
+            check_regular("open", &file.path, &found)?;
             if found.len() != file.byte_len {
                 return Err(changed_length(&file, found.len()));
             }
