@@ -149,26 +149,48 @@ class Overtaken(Numbered):
 
 
 class Killed(Numbered):
-    """Kills its process the first time, at one of its rows or some time after the last of them."""
+    """Kills its process or the parent of that, the first time: at a row (its count stands for the end), or later, as soon
+    as a file of its cache can be seen.
+    """
 
-    def __init__(self, name: str, count: int, flag: Path, at: int | float) -> None:
+    def __init__(self, name: str, count: int, base: Path, victim: str, at: int | str, delay: float) -> None:
         super().__init__(name, count)
-        self.flag = flag
+        self.base = base
+        self.victim = victim
         self.at = at
+        self.delay = delay
 
     def __iter__(self) -> Iterator[Any]:
-        first_time = not self.flag.exists()
-        self.flag.touch()
+        flag = self.base / f"{self.name}.flag"
+        first_time = not flag.exists()
+        flag.touch()
         for row, sample in enumerate(super().__iter__()):
+            # A slow source is handed over row by row, so the files grow with it.
+            busy_for(0.0003)
             if first_time and row == self.at:
-                os.kill(os.getpid(), signal.SIGKILL)
+                self._kill()
             yield sample
-        if first_time and isinstance(self.at, float):
-            threading.Thread(target=self._kill_later, daemon=True).start()
+        if first_time and self.at == self.count:
+            self._kill()
+        if first_time and isinstance(self.at, str):
+            threading.Thread(target=self._kill_later, args=(self.at,), daemon=True).start()
 
-    def _kill_later(self) -> None:
-        time.sleep(self.at)
-        os.kill(os.getpid(), signal.SIGKILL)
+    def _kill(self) -> None:
+        busy_for(self.delay)
+        os.kill(os.getpid() if self.victim == "child" else os.getppid(), signal.SIGKILL)
+
+    def _kill_later(self, file: str) -> None:
+        staging = self.base / "tmp"
+        while not ((self.base / self.name).exists() or list(staging.glob(f"*~{os.getpid()}~*/{file}"))):
+            pass
+        self._kill()
+
+
+def busy_for(seconds: float) -> None:
+    """Let some time pass, exactly."""
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
 
 
 class PublishedAndLost(Overtaken):

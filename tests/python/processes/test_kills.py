@@ -1,47 +1,36 @@
-"""C9 with worker processes: whenever one is killed, nothing half-written shows, and the same call then does its work."""
+"""C9 with worker processes: whenever one of them or the caller is killed, nothing half-written shows, and the same call then
+does its work. Kills at every single file operation are `tests/write_kills.rs`."""
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from processes.sources import Killed, Numbered
-from support import QUIET
+import pytest
+from processes import kills
+from processes.watching import program
 
-import dataset_rt as drt
-
-ROWS = 400
-# Rows from the first to the last, then moments while the files are completed, synced and published.
-MOMENTS: list[int | float] = [*range(0, ROWS, 50), *[moment * 0.0005 for moment in range(8)]]
+PROGRAM = Path(__file__).with_name("kills.py")
 
 
-def tree(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder with its content."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def test_c09_after_a_worker_process_was_killed_the_same_call_does_its_work(
-    runtime: drt.DatasetRuntime, tmp_path: Path
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("victim", ["child", "parent"])
+@pytest.mark.parametrize("parts", [(0, 1), (2, 3)])
+def test_c09_after_a_kill_at_any_time_the_same_call_does_its_work(
+    tmp_path: Path, victim: str, parts: tuple[int, int]
 ) -> None:
-    config = QUIET.model_copy(update={"num_processes": 1, "max_shard_bytes": 5000})
-    serial = QUIET.model_copy(update={"max_shard_bytes": 5000})
-    runtime.write_cache(Numbered("a", ROWS), tmp_path, writer_config=serial)
-    expected = tree(tmp_path / "a")
+    folders = [tmp_path / str(part) for part in parts]
+    for folder in folders:
+        folder.mkdir()
+    first, second = (
+        program(PROGRAM, str(folder), victim, str(part)) for folder, part in zip(folders, parts, strict=True)
+    )
+    with first as one, second as other:
+        for running, part in [(one, parts[0]), (other, parts[1])]:
+            out, errors = running.communicate(timeout=550)
+            assert (running.returncode, errors) == (0, "")
+            at_rows, _later = (int(count) for count in out.split())
+            assert at_rows == sum(isinstance(at, int) for at, _ in kills.moments(part))
 
-    def kill_and_repeat(moment: int | float) -> str:
-        base = tmp_path / f"at {moment}"
-        source = Killed("a", ROWS, tmp_path / f"{moment}.flag", moment)
-        [killed] = runtime.write_cache(source, base, writer_config=config)
-        published = (base / "a").exists()
-        assert not published or tree(base / "a") == expected
-        # The process that watches over it has cleaned up already.
-        staging = base / "tmp"
-        assert not staging.exists() or list(staging.iterdir()) == []
-        [again] = runtime.write_cache(source, base, writer_config=config)
-        assert isinstance(again, drt.CacheWriteSuccess) != published
-        assert tree(base) == {f"a/{name}": content for name, content in expected.items()}
-        return getattr(killed, "message", "written")
 
-    with ThreadPoolExecutor(2) as threads:
-        messages = list(threads.map(kill_and_repeat, MOMENTS))
-    # A cache may be finished before the last moments come.
-    assert all(message == "written" or "was killed by signal 9 (SIGKILL)" in message for message in messages)
-    assert sum(message != "written" for message in messages) >= 8
+def test_c09_there_are_many_kills() -> None:
+    at_rows = [at for part in range(kills.PARTS) for at, _ in kills.moments(part) if isinstance(at, int)]
+    assert len(at_rows) * 2 >= 200
+    assert set(at_rows) == set(range(kills.ROWS + 1))
