@@ -99,6 +99,10 @@ class CachedDataset:
 
         The frame shares its buffers with the dataset. Editing it changes nothing here until it is handed to
         `update_metadata`.
+
+        Raises:
+            ValueError: Stored metadata is damaged, or a stored column has a name that no table can have: one of its own
+                three, which only other writers allow, or one with a NUL.
         """
         return self._frames.frame(self._native)
 
