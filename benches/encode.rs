@@ -4,6 +4,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use dataset_rt::cancel::CancelToken;
 use dataset_rt::checksum::{Sha256Hasher, blake3_64, blake3_64_each};
 use dataset_rt::format::compression::CompressionAlgo;
 use dataset_rt::format::record::RecordEncoder;
@@ -48,9 +49,10 @@ fn encode(criterion: &mut Criterion) {
         });
         group.bench_with_input(BenchmarkId::new("lz4", len), &bytes, |bencher, bytes| {
             let mut out = Vec::with_capacity(2 * len + 64);
+            let cancel = CancelToken::new();
             bencher.iter(|| {
                 out.clear();
-                CompressionAlgo::Lz4.compress(black_box(bytes), &mut out).is_ok()
+                CompressionAlgo::Lz4.compress(black_box(bytes), &mut out, &cancel).is_ok()
             });
         });
     }

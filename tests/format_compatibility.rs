@@ -77,7 +77,7 @@ fn check(name: &str, source_name: &str, algo: CompressionAlgo, times: usize) {
         let offset = shard.len();
         encoder.encode(metadata(row), shard).unwrap();
         assert_eq!(payload_offset(&shard[offset..]), Some(shard.len() - offset));
-        algo.compress(&payload(row, times), shard).unwrap();
+        algo.compress(&payload(row, times), shard, &CancelToken::new()).unwrap();
         let length = (shard.len() - offset) as u64;
         index.extend_from_slice(&IndexRow { shard: place.shard, offset: offset as u64, length }.to_bytes());
     }

@@ -1,6 +1,7 @@
 //! Stored payloads: exact bytes, round trips, and no trust in what an LZ4 payload claims.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+use dataset_rt::cancel::CancelToken;
 use dataset_rt::error::Error;
 use dataset_rt::format::compression::CompressionAlgo;
 use dataset_rt::format::compression::CompressionAlgo::{Lz4, None};
@@ -8,7 +9,7 @@ use proptest::prelude::*;
 
 fn stored(algo: CompressionAlgo, payload: &[u8]) -> Vec<u8> {
     let mut out = b"before".to_vec();
-    algo.compress(payload, &mut out).unwrap();
+    algo.compress(payload, &mut out, &CancelToken::new()).unwrap();
     assert_eq!(out[..6], *b"before");
     out.split_off(6)
 }
@@ -29,6 +30,16 @@ fn stored_bytes_are_exact() {
     let zeros = vec![0; 1 << 20];
     assert!(stored(Lz4, &zeros).len() < 5000);
     assert_eq!(read(Lz4, &stored(Lz4, &zeros)).unwrap(), zeros);
+}
+
+#[test]
+fn c17_long_payloads_are_one_block_too() {
+    let words = b"some words which come again and again, ".iter().copied().cycle();
+    let noise = (0_u64..).map(|at| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40).to_le_bytes()[0]);
+    let payload: Vec<u8> = noise.take(9 << 20).chain(words.take(17 << 20)).collect();
+    let bytes = stored(Lz4, &payload);
+    assert!(bytes.len() < 10 << 20, "{} bytes", bytes.len());
+    assert!(read(Lz4, &bytes).unwrap() == payload);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! How a payload is stored within its record: verbatim, or as one LZ4 block behind its original length.
 
-use super::Damage;
+use super::{Damage, lz4_block};
+use crate::cancel::CancelToken;
 use crate::error::{Error, Result};
 use crate::memory::reserve;
 
@@ -52,31 +53,28 @@ impl CompressionAlgo {
     /// Appends `payload` to `out` in its stored form.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] when an LZ4 payload has 4 GiB or more, [`Error::OutOfMemory`]; `out` is unchanged then.
-    pub fn compress(self, payload: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    /// [`Error::InvalidValue`] when an LZ4 payload has 4 GiB or more, [`Error::OutOfMemory`], [`Error::Interrupted`] soon after
+    /// `cancel` was cancelled; `out` is unchanged then.
+    pub fn compress(self, payload: &[u8], out: &mut Vec<u8>, cancel: &CancelToken) -> Result<()> {
         match self {
             Self::None => {
                 reserve(out, payload.len(), "a record")?;
                 out.extend_from_slice(payload);
+                Ok(())
             }
             Self::Lz4 => {
                 self.check_payload_len(payload.len())?;
                 let start = out.len();
-                let most = LENGTH_BYTES + lz4_flex::block::get_maximum_output_size(payload.len());
-                reserve(out, most, "a compressed payload")?;
+                reserve(out, LENGTH_BYTES, "a compressed payload")?;
                 // The check above is what makes this conversion whole.
                 out.extend_from_slice(&u32::try_from(payload.len()).unwrap_or(u32::MAX).to_le_bytes());
-                let block = start + LENGTH_BYTES;
-                out.resize(start + most, 0);
-                let room = out.get_mut(block..).unwrap_or_default();
-                let written = lz4_flex::block::compress_into(payload, room).map_err(|error| {
-                    Error::InvalidValue(format!("a payload of {} bytes cannot be compressed: {error}", payload.len()))
-                });
-                out.truncate(written.as_ref().map_or(start, |written| block + written));
-                written?;
+                let appended = lz4_block::append(payload, lz4_block::PIECE_BYTES, out, cancel);
+                if appended.is_err() {
+                    out.truncate(start);
+                }
+                appended
             }
         }
-        Ok(())
     }
 
     /// Refuses early what [`compress`](Self::compress) would refuse.

@@ -6,6 +6,7 @@ pub mod dataset_config;
 pub mod index;
 mod json_error;
 mod json_object;
+mod lz4_block;
 pub mod manifest;
 mod manifest_v2;
 mod manifest_v3;

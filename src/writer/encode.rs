@@ -47,6 +47,10 @@ impl Record {
         (self.own_end - self.own_start + self.in_place) as u64
     }
 
+    fn is_long(self) -> bool {
+        self.stored_len() > WRITE_IN_PLACE_FROM as u64
+    }
+
     /// The bytes of its payload that are not own.
     fn rest(self, payload: &[u8]) -> &[u8] {
         payload.get(payload.len().saturating_sub(self.in_place)..).unwrap_or_default()
@@ -73,7 +77,10 @@ impl Encoded {
         for row in 0..batch.len() {
             cancel.check()?;
             let own_start = self.own.len();
-            let refuse = |error| Error::InvalidValue(format!("row {}: {error}", batch.first_row() + row as u64));
+            let refuse = |error| match error {
+                Error::Interrupted => error,
+                error => Error::InvalidValue(format!("row {}: {error}", batch.first_row() + row as u64)),
+            };
             let values = batch.columns().iter().filter_map(|column| ColumnBuffer::get(column, row));
             encoder.encode(values, &mut self.own).map_err(refuse)?;
             let payload = batch.payload(row);
@@ -89,7 +96,7 @@ impl Encoded {
                 self.own.extend_from_slice(copied);
             } else {
                 let started = times.started();
-                algo.compress(payload, &mut self.own).map_err(refuse)?;
+                algo.compress(payload, &mut self.own, cancel).map_err(refuse)?;
                 if let Some(started) = started {
                     let spent = started.elapsed();
                     compressing += spent;
@@ -114,14 +121,12 @@ impl Encoded {
 
     fn checksum(&mut self, batch: &Batch, cancel: &CancelToken) -> Result<()> {
         self.ranges.clear();
-        self.ranges.extend(self.records.iter().map(|record| match record.in_place {
-            0 => record.own_start..record.own_end,
-            // Done below, together with its payload.
-            _ => 0..0,
-        }));
+        // Long ones are done below, together with what is not own.
+        let range = |record: &Record| if record.is_long() { 0..0 } else { record.own_start..record.own_end };
+        self.ranges.extend(self.records.iter().map(range));
         blake3_64_each(&self.own, &self.ranges, &mut self.checksums);
         for (row, (record, checksum)) in self.records.iter().zip(&mut self.checksums).enumerate() {
-            if record.in_place > 0 {
+            if record.is_long() {
                 let own = self.own.get(record.own_start..record.own_end).unwrap_or_default();
                 *checksum = blake3_64_until(&[own, record.rest(batch.payload(row))], cancel)?;
             }

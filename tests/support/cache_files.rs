@@ -61,7 +61,7 @@ impl CacheFiles {
             let value = |name: &str| metadata.iter().find(|(key, _)| key == name).unwrap().1.as_ref();
             let mut record = Vec::new();
             encoder.encode(schema.fields().iter().map(|field| value(&field.name)), &mut record).unwrap();
-            self.algo.compress(payload, &mut record).unwrap();
+            self.algo.compress(payload, &mut record, &CancelToken::new()).unwrap();
             for (column, field) in columns.iter_mut().zip(schema.fields()) {
                 column.push(value(&field.name)).unwrap();
             }
