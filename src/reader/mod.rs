@@ -9,6 +9,7 @@ mod fetch;
 mod open;
 mod plan;
 mod record;
+mod record_sums;
 mod shards;
 mod temperature;
 mod verify;

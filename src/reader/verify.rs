@@ -3,9 +3,6 @@
 //! Where a cache has checksums of its records, and its manifest one of its own, the records stand for the shards they
 //! fill: they name the damaged sample, and any number of threads can check one shard. Otherwise whole shards are hashed.
 
-use std::fs::File;
-use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::cancel::{CancelToken, Waiter};
@@ -13,22 +10,17 @@ use crate::checksum::hash_file;
 use crate::error::{Error, Result};
 use crate::format::index::IndexRow;
 use crate::format::manifest::{FormatVersion, Manifest};
-use crate::fs::{INDEX_FILE, MANIFEST_FILE, METADATA_FILE, open_regular};
+use crate::fs::{INDEX_FILE, MANIFEST_FILE, METADATA_FILE};
 use crate::mapped::MappedFile;
 use crate::pool::{WorkerPool, map_blocks, run_all};
 use crate::reader::cache::Cache;
+use crate::reader::record_sums::{RecordSums, Run, shard_path};
 
 /// Bytes of records that one task checks, about.
 const BLOCK_BYTES: u64 = 16 << 20;
 
-/// Bytes of a shard in memory at once, for each thread. They stay in its cache between being read and being hashed.
-const BUFFER_BYTES: usize = 256 << 10;
-
 /// Bytes of one record checksum.
 const CHECKSUM_BYTES: usize = 8;
-
-/// Records checked between two looks at the cancel token.
-const RECORDS_PER_LOOK: usize = 1024;
 
 /// Compares everything in `cache` with the checksums of its manifest.
 ///
@@ -114,21 +106,25 @@ impl<'a> RecordChecks<'a> {
     /// Checks the records of one block. Returns whether they lie behind each other without gaps, as they should.
     fn check_block(&self, block: usize, cancel: &CancelToken) -> Result<bool> {
         let first = block * self.rows_per_block;
-        let rows = first..self.cache.index().len().min(first + self.rows_per_block);
-        let mut reader = RecordReader::new();
+        let end = self.cache.index().len().min(first + self.rows_per_block);
+        let mut sums = RecordSums::new(self.cache);
         let mut in_order = true;
         let mut before = first.checked_sub(1).map(|row| self.index_row(row)).transpose()?;
-        for row in rows {
-            if row % RECORDS_PER_LOOK == 0 {
-                cancel.check()?;
+        let mut row = first;
+        while row < end {
+            cancel.check()?;
+            let mut run = Run::new(self.index_row(row)?);
+            // A row that is damaged is told of when those before it were checked.
+            while row + run.records().len() < end
+                && let Ok(found) = self.index_row(row + run.records().len())
+                && run.extend(found)
+            {}
+            for found in run.records() {
+                in_order &= self.follows(before, *found);
+                before = Some(*found);
             }
-            let found = self.index_row(row)?;
-            in_order &= self.follows(before, found);
-            before = Some(found);
-            self.check_record(row, found, &mut reader, cancel).map_err(|error| match error {
-                Error::Interrupted => error,
-                other => self.cache.sample_error(row as u64, other),
-            })?;
+            self.check_run(row, &run, &mut sums, cancel)?;
+            row += run.records().len();
         }
         let ends = before.is_none_or(|last| {
             block + 1 < self.blocks() || (last.shard + 1 == self.cache.shard_count() as u64 && self.fills_shard(last))
@@ -136,19 +132,28 @@ impl<'a> RecordChecks<'a> {
         Ok(in_order && ends)
     }
 
-    fn check_record(&self, row: usize, found: IndexRow, reader: &mut RecordReader, cancel: &CancelToken) -> Result<()> {
-        let expected = self.sums.as_chunks::<CHECKSUM_BYTES>().0.get(row).map(|sum| u64::from_le_bytes(*sum));
-        let bytes = found.offset..found.offset + found.length;
-        if Some(reader.hash(self.cache, found.shard, bytes.clone(), cancel)?) == expected {
-            return Ok(());
+    /// Checks the records of `run`, the first of which is that of `row`.
+    fn check_run(&self, row: usize, run: &Run, sums: &mut RecordSums<'_>, cancel: &CancelToken) -> Result<()> {
+        let outcome = sums.read(run, cancel);
+        let expected = self.sums.as_chunks::<CHECKSUM_BYTES>().0.get(row..).unwrap_or_default();
+        for (number, (record, found)) in run.records().iter().zip(sums.get()).enumerate() {
+            if Some(*found) != expected.get(number).map(|sum| u64::from_le_bytes(*sum)) {
+                let damage = Error::invalid_cache(
+                    shard_path(self.cache, record.shard),
+                    format!(
+                        "the record at bytes {} to {} is damaged: it does not match its checksum; write the cache again",
+                        record.offset,
+                        record.offset + record.length
+                    ),
+                );
+                return Err(self.cache.sample_error((row + number) as u64, damage));
+            }
         }
-        Err(Error::invalid_cache(
-            shard_path(self.cache, found.shard),
-            format!(
-                "the record at bytes {} to {} is damaged: it does not match its checksum; write the cache again",
-                bytes.start, bytes.end
-            ),
-        ))
+        // It could not read the record behind the last one that it has a sum of.
+        outcome.map_err(|error| match error {
+            Error::Interrupted => error,
+            other => self.cache.sample_error((row + sums.get().len()) as u64, other),
+        })
     }
 
     /// An index row that lies within its shard.
@@ -168,77 +173,5 @@ impl<'a> RecordChecks<'a> {
     fn fills_shard(&self, last: IndexRow) -> bool {
         let shard = usize::try_from(last.shard).ok().and_then(|shard| self.cache.shard(shard));
         shard.is_some_and(|(byte_len, _)| last.offset + last.length == byte_len)
-    }
-}
-
-fn shard_path(cache: &Cache, shard: u64) -> PathBuf {
-    let file = usize::try_from(shard).ok().and_then(|shard| cache.shard_file(shard));
-    file.map(|file| file.path).unwrap_or_default()
-}
-
-/// Reads records one after the other, from as few files and with as few reads as their order allows.
-struct RecordReader {
-    /// Number and file of the shard that was read last.
-    open: Option<(u64, File)>,
-    buffer: Vec<u8>,
-    /// Which bytes of that shard are in the buffer.
-    held: Range<u64>,
-    hasher: blake3::Hasher,
-}
-
-impl RecordReader {
-    fn new() -> Self {
-        Self { open: None, buffer: vec![0; BUFFER_BYTES], held: 0..0, hasher: blake3::Hasher::new() }
-    }
-
-    /// The checksum of some bytes of a shard.
-    fn hash(&mut self, cache: &Cache, shard: u64, bytes: Range<u64>, cancel: &CancelToken) -> Result<u64> {
-        self.hasher.reset();
-        let mut at = bytes.start;
-        while at < bytes.end {
-            let is_open = self.open.as_ref().is_some_and(|(open, _)| *open == shard);
-            if !is_open || !self.held.contains(&at) {
-                cancel.check()?;
-                self.fill(cache, shard, at)?;
-            }
-            let start = usize::try_from(at - self.held.start).unwrap_or(usize::MAX);
-            let len = usize::try_from(self.held.end.min(bytes.end) - at).unwrap_or(usize::MAX);
-            let part = self.buffer.get(start..).and_then(|rest| rest.get(..len)).unwrap_or_default();
-            self.hasher.update(part);
-            at += len as u64;
-        }
-        let mut first = [0; CHECKSUM_BYTES];
-        self.hasher.finalize_xof().fill(&mut first);
-        Ok(u64::from_le_bytes(first))
-    }
-
-    /// Reads the bytes of a shard from `at` on, as many as there are and as fit.
-    fn fill(&mut self, cache: &Cache, shard: u64, at: u64) -> Result<()> {
-        self.held = 0..0;
-        let mut file = match self.open.take() {
-            Some((open, file)) if open == shard => file,
-            _ => open_regular(shard_path(cache, shard))?.0,
-        };
-        let read = read_at(&mut file, at, &mut self.buffer);
-        let count = read.map_err(|error| Error::file("read", shard_path(cache, shard), error))?;
-        if count == 0 {
-            return Err(Error::invalid_cache(
-                shard_path(cache, shard),
-                format!("expected more than {at} bytes; write the cache again"),
-            ));
-        }
-        self.held = at..at + count as u64;
-        self.open = Some((shard, file));
-        Ok(())
-    }
-}
-
-fn read_at(file: &mut File, at: u64, buffer: &mut [u8]) -> std::io::Result<usize> {
-    file.seek(SeekFrom::Start(at))?;
-    loop {
-        match file.read(buffer) {
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            result => return result,
-        }
     }
 }
