@@ -30,11 +30,16 @@ class Group:
         return None
 
 
-def agree(group: Group, record: dict[str, Any] | None, refusal: BaseException | None) -> list[dict[str, Any]]:
+def agree(
+    group: Group,
+    record: dict[str, Any] | None,
+    refusal: BaseException | None,
+    reason: str = "arguments were refused",
+) -> list[dict[str, Any]]:
     """Exchange what each rank is about to construct, and return it rank by rank.
 
     Fields that begin with an underscore may differ. `record` is `None` on a rank whose arguments were refused, with
-    the reason; it waits for the others like everybody else, so that they learn why.
+    the reason; it waits for the others like everybody else, so that they learn why. `reason` says what went wrong there.
 
     Raises:
         ValueError: Ranks differ, or one has refused.
@@ -49,9 +54,7 @@ def agree(group: Group, record: dict[str, Any] | None, refusal: BaseException | 
         f"rank {rank}: {answer['refusal']}" for rank, answer in enumerate(answers) if answer["refusal"] is not None
     ]
     if refused:
-        raise ValueError(
-            f"no loader was constructed on any rank, because arguments were refused on {'; '.join(refused)}"
-        )
+        raise ValueError(f"no loader was constructed on any rank, because {reason} on {'; '.join(refused)}")
     records = [answer["record"] for answer in answers]
     differences = _differences(records)
     if differences:
@@ -93,7 +96,7 @@ class _Exchange:
         ranks = range(self.group.world_size)
         self.store.set(self.key(self.group.rank), mine)
         deadline = time.monotonic() + PATIENCE_SECONDS
-        missing = self._wait([self.key(rank) for rank in ranks], deadline)
+        missing = self._wait([self.key(rank) for rank in ranks], deadline, self.key("verdict"))
         verdict = ",".join(str(rank) for rank in ranks if self.key(rank) in missing) or _COMPLETE
         # The first verdict counts, for those who come later too.
         verdict = self.store.compare_set(self.key("verdict"), "", verdict).decode()
@@ -105,11 +108,11 @@ class _Exchange:
         self._forget(self.number - 1)
         return answers
 
-    def _wait(self, keys: list[str], deadline: float) -> list[str]:
-        """Wait until all keys are there, and return those that never came."""
+    def _wait(self, keys: list[str], deadline: float, decided: str | None = None) -> list[str]:
+        """Wait until all keys are there, or the key `decided`, and return those that never came."""
         pause = 0.001
         while not self.store.check(keys):
-            if time.monotonic() >= deadline:
+            if time.monotonic() >= deadline or (decided is not None and self.store.check([decided])):
                 return [key for key in keys if not self.store.check([key])]
             # Short pauses of our own keep Ctrl-C working, which the store's waiting does not.
             time.sleep(pause)

@@ -14,13 +14,15 @@ from torch.utils.data import DataLoader, default_collate
 from dataset_rt.torch import agreement, arguments, artifacts, resources
 from dataset_rt.torch.diagnostics import log_event, warn
 from dataset_rt.torch.plan import Plan, order_seed
-from dataset_rt.torch.worker import LoaderDataset, WorkerInit
+from dataset_rt.torch.worker import Callback, LoaderDataset, WorkerInit
 
 if TYPE_CHECKING:
     from dataset_rt.dataset import CachedDataset
     from dataset_rt.torch.arguments import Arguments
 
 _RANDOM_SEED = "_random_seed"
+# Seconds. Torch waits by way of functions that take no more milliseconds than fit into 31 bits.
+_LONGEST_TIMEOUT = 2_000_000.0
 
 
 def build(dataset: "CachedDataset", **given: Any) -> "CachedDataLoader":
@@ -46,7 +48,16 @@ def build(dataset: "CachedDataset", **given: Any) -> "CachedDataLoader":
                 # Whatever one rank cannot do, all should hear of.
                 refusal = error
             random_seed = agreement.agree(group, record, refusal)[0][_RANDOM_SEED]
-        loader = _construct(dataset, *prepared, group, random_seed)
+        if group is None:
+            loader = _construct(dataset, *prepared, group, random_seed)
+        else:
+            refusal = None
+            try:
+                loader = _construct(dataset, *prepared, group, random_seed)
+            except Exception as error:
+                refusal = error
+            # Nobody may go on alone to where the others are waited for.
+            agreement.agree(group, {}, refusal, "constructing it failed")
         undo.pop_all()
         return loader
 
@@ -92,11 +103,13 @@ def _record(dataset: "CachedDataset", checked: "Arguments") -> dict[str, Any]:
 
 
 def _caches_digest(dataset: "CachedDataset") -> str:
-    """One word for the content of all caches, wherever they are and in whatever order they were given."""
+    """One word for ids and content of all caches, wherever they are and in whatever order they were given."""
     contents = []
-    for path in dataset.cache_paths:
+    for position, path in enumerate(dataset.cache_paths):
         manifest = json.loads((path / "manifest.json").read_bytes())
         sums = [
+            # Where a manifest has none, the position is the id.
+            str(manifest["cache_id"] if manifest["format_version"] == 3 else position),
             manifest["metadata_sha256"],
             manifest["index_sha256"],
             *(shard["sha256"] for shard in manifest["shards"]),
@@ -152,7 +165,7 @@ def _construct(
 def _torch_arguments(checked: "Arguments", plan: Plan, workers: int, *, persistent: bool) -> dict[str, Any]:
     given: dict[str, Any] = {
         "batch_size": plan.declared_batch_size,
-        "collate_fn": default_collate if checked.collate_fn is None else checked.collate_fn,
+        "collate_fn": default_collate if checked.collate_fn is None else Callback("collate_fn", checked.collate_fn),
         "drop_last": checked.drop_last,
         "pin_memory": checked.pin_memory,
         "num_workers": workers,
@@ -160,7 +173,7 @@ def _torch_arguments(checked: "Arguments", plan: Plan, workers: int, *, persiste
     if workers > 0:
         context = checked.multiprocessing_context
         given |= {
-            "timeout": checked.timeout,
+            "timeout": min(checked.timeout, _LONGEST_TIMEOUT),
             "worker_init_fn": WorkerInit(checked.worker_init_fn),
             "multiprocessing_context": None if context == "inherit" else context,
             "prefetch_factor": 2 if checked.prefetch_factor == "auto" else checked.prefetch_factor,

@@ -1,8 +1,8 @@
 """The consuming side of a loader: in each loading worker, or in the main process if there are none."""
 
 import os
+import threading
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from dataset_rt.torch.artifacts import POPULATION_FILE, ExportedConfig
 from dataset_rt.torch.diagnostics import log_event
 
 if TYPE_CHECKING:
-    from dataset_rt._native import Dataset
+    from dataset_rt._native import Dataset, SampleIterator
     from dataset_rt.torch.plan import Consumer, Plan
 
 
@@ -47,6 +47,7 @@ class LoaderDataset(IterableDataset[Any]):
         self.passes_before = 0
         """Passes that other workers of the same loader have made: this one begins behind them."""
         self._reader: _Reader | None = None
+        self._lock = threading.Lock()
 
     def __len__(self) -> int:
         """Samples of one pass, which torch divides by the batch size."""
@@ -54,24 +55,27 @@ class LoaderDataset(IterableDataset[Any]):
 
     def __iter__(self) -> Iterator[list[Any]]:
         try:
-            batches = self.reader().begin_pass()
+            batches = self.reader().begin_pass(self)
         except Exception as error:
             if get_worker_info() is None:
                 raise
             # Torch expects a worker that begins another pass not to fail before its first batch.
             return _Failing(error)
-        transform = self.sample_transform_fn
-        return batches if transform is None else map(partial(_transformed, transform), batches)
+        return batches
 
     def reader(self) -> "_Reader":
         """The reader of this process, made when it is first asked for."""
-        if self._reader is None or self._reader.pid != os.getpid():
-            info = get_worker_info()
-            self._reader = _Reader(self, 0 if info is None else info.id)
-        return self._reader
+        with self._lock:
+            if self._reader is None or self._reader.pid != os.getpid():
+                info = get_worker_info()
+                self._reader = _Reader(self, 0 if info is None else info.id)
+            return self._reader
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_reader": None}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_reader", "_lock")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _reader=None, _lock=threading.Lock())
 
     def __repr__(self) -> str:
         return (
@@ -79,8 +83,44 @@ class LoaderDataset(IterableDataset[Any]):
         )
 
 
-def _transformed(transform: Callable[[Any], Any], batch: list[Any]) -> list[Any]:
-    return [transform(sample) for sample in batch]
+class Callback:
+    """A function of the user. If it raises `StopIteration`, that must not look like the end of a pass."""
+
+    def __init__(self, name: str, function: Callable[[Any], Any]) -> None:
+        self.name = name
+        self.function = function
+
+    def __call__(self, argument: Any) -> Any:
+        """Call the function."""
+        try:
+            return self.function(argument)
+        except StopIteration as error:
+            raise self.ended() from error
+
+    def ended(self) -> RuntimeError:
+        """What is raised instead."""
+        return RuntimeError(f"{self.name} raised StopIteration; give next() a default, or catch it there")
+
+
+class _Batches(Iterator[list[Any]]):
+    """The batches of one pass. It keeps the samples while any thread is asking for more of them."""
+
+    def __init__(self, samples: "SampleIterator", size: int, transform: Callable[[Any], Any] | None) -> None:
+        self._samples = samples
+        self._size = size
+        self._transform = None if transform is None else Callback("sample_transform_fn", transform)
+
+    def __next__(self) -> list[Any]:
+        batch = self._samples.next_batch(self._size)
+        if not batch:
+            raise StopIteration
+        if self._transform is None:
+            return batch
+        transform = self._transform.function
+        try:
+            return [transform(sample) for sample in batch]
+        except StopIteration as error:
+            raise self._transform.ended() from error
 
 
 class WorkerInit:
@@ -95,7 +135,7 @@ class WorkerInit:
         if info is not None and isinstance(info.dataset, LoaderDataset):
             info.dataset.reader()
         if self.worker_init_fn is not None:
-            self.worker_init_fn(worker_id)
+            Callback("worker_init_fn", self.worker_init_fn)(worker_id)
 
 
 class _Reader:
@@ -103,26 +143,25 @@ class _Reader:
 
     def __init__(self, loader: LoaderDataset, worker: int) -> None:
         self.pid = os.getpid()
-        self._loader = loader
         self._consumer = loader.plan.consumer(loader.rank, worker, max(1, loader.num_workers))
         self._native: Dataset | None = None
         if self._consumer.quota == 0:
-            self._log("reader_empty")
+            self._log(loader, "reader_empty")
             return
         self._native = _open(loader, self._consumer)
-        self._log("reader_started")
+        self._log(loader, "reader_started")
 
-    def begin_pass(self) -> Iterator[list[Any]]:
+    def begin_pass(self, loader: LoaderDataset) -> Iterator[list[Any]]:
         """Take the next window, and make a list of every batch of it in one call."""
         if self._native is None:
             return iter(())
         samples = self._native.samples()
-        self._log("reader_pass")
-        end: list[Any] = []
-        return iter(partial(samples.next_batch, self._consumer.batch_size), end)
+        self._log(loader, "reader_pass")
+        return _Batches(samples, self._consumer.batch_size, loader.sample_transform_fn)
 
-    def _log(self, event: str) -> None:
-        loader, consumer = self._loader, self._consumer
+    # The loader keeps this object, which must not keep the loader: its files go with the last reference to it.
+    def _log(self, loader: LoaderDataset, event: str) -> None:
+        consumer = self._consumer
         if not loader.verbose:
             return
         log_event(

@@ -1,9 +1,11 @@
 """Loaders in the main process: length, batches, windows, seeds, snapshots, and who owns which rows."""
 
+import gc
 import inspect
 import itertools
 import pickle
 import re
+import threading
 import warnings
 from collections import Counter
 
@@ -228,7 +230,7 @@ def test_f03_torch_is_told_what_was_resolved(dataset):
     assert told(num_workers=1, **given) == (1, True, 3, 2.5, "spawn")
     assert told(num_workers=1, multiprocessing_context="inherit")[4] is None
     built = loader(dataset, batch_size=3, drop_last=True, collate_fn=list)
-    assert (built.batch_size, built.drop_last, built.collate_fn, len(built.dataset)) == (3, True, list, 9)
+    assert (built.batch_size, built.drop_last, built.collate_fn.function, len(built.dataset)) == (3, True, list, 9)
 
 
 def test_f03_a_pass_knows_its_length_and_ends_once(dataset):
@@ -264,3 +266,67 @@ def test_f03_batches_for_torch_are_no_larger_than_the_budget(dataset):
     assert loader(dataset, batch_size=3).batch_size == 3
     empty = loader(dataset, batch_size=11, drop_last=True)
     assert (len(empty), list(empty)) == (0, [])
+
+
+def stop(_argument):
+    raise StopIteration
+
+
+@pytest.mark.parametrize("callback", ["sample_transform_fn", "collate_fn"])
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_f03_a_callback_that_raises_stop_iteration_does_not_end_the_pass(dataset, callback, num_workers):
+    built = loader(dataset, num_workers=num_workers, **{callback: stop})
+    with pytest.raises(RuntimeError, match=f"{callback} raised StopIteration"):
+        next(iter(built))
+
+
+def test_f03_an_init_function_that_raises_stop_iteration_does_not_end_the_pass(dataset):
+    with pytest.raises(RuntimeError, match="worker_init_fn raised StopIteration"):
+        list(loader(dataset, num_workers=1, worker_init_fn=stop))
+
+
+def in_threads(count, work):
+    start, results = threading.Barrier(count), []
+
+    def run():
+        start.wait()
+        results.append(work())
+
+    threads = [threading.Thread(target=run) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def test_b06_threads_may_share_one_pass(dataset):
+    dataset.set_epoch_len(500)
+    for _ in range(20):
+        shared = iter(loader(dataset, shuffle=False, batch_size=1))
+        parts = in_threads(4, lambda shared=shared: flat(shared))
+        assert Counter(flat(parts)) == Counter(in_order(dataset) * 50)
+
+
+def test_f03_passes_that_threads_begin_at_once_have_windows_of_their_own(dataset):
+    for _ in range(20):
+        built = loader(dataset, shuffle=False, samples_per_epoch=2)
+        firsts = in_threads(4, lambda built=built: flat(built))
+        assert sorted(flat(firsts)) == sorted(in_order(dataset)[:8])
+
+
+def test_f08_the_directory_goes_with_the_last_reference(dataset):
+    gc.disable()
+    try:
+        built = loader(dataset)
+        list(built)
+        directory = built.dataset.config.parent
+        assert directory.is_dir()
+        del built
+        assert not directory.exists()
+    finally:
+        gc.enable()
+
+
+def test_f08_any_finite_timeout_will_do(dataset):
+    assert len(list(loader(dataset, num_workers=1, timeout=1e300))) == len(dataset)

@@ -1,5 +1,6 @@
 """Process groups: what ranks agree on, and what each of them hears when they do not."""
 
+import json
 import os
 import warnings
 from pathlib import Path
@@ -14,7 +15,7 @@ from torch_ranks import open_caches, run_ranks
 from torch_support import loader, recorded_events
 
 import dataset_rt as drt
-from dataset_rt.torch import agreement, resources
+from dataset_rt.torch import agreement, artifacts, resources
 
 
 @pytest.fixture(scope="module")
@@ -199,3 +200,33 @@ def test_f08_an_impossible_local_world_size_in_a_group_is_refused(paths, tmp_pat
     for kind, message in run_ranks(2, tmp_path / "meeting", local_counts, paths, value):
         assert kind == "ValueError"
         assert "LOCAL_WORLD_SIZE must be an integer from 1 to the world size, 2" in message
+
+
+def construct_where_exports_fail_on_one(rank, paths):
+    if rank == 1:
+
+        def full(*_args, **_given):
+            raise OSError(28, "No space left on device", "population.bin")
+
+        artifacts.export = full
+    return construct(rank, paths, [{}, {}])
+
+
+def test_f04_what_fails_on_one_rank_behind_the_agreement_fails_on_all(paths, tmp_path):
+    first, second = run_ranks(2, tmp_path / "meeting", construct_where_exports_fail_on_one, paths)
+    assert second[0] == "OSError"
+    assert first[0] == "ValueError"
+    assert "constructing it failed on rank 1: OSError: [Errno 28]" in first[1]
+
+
+def test_f04_ids_belong_to_their_caches(tmp_path):
+    with drt.DatasetRuntime(num_workers=1) as runtime:
+        written = write(runtime, tmp_path, numbered("x", 5, size=8), numbered("y", 5, size=9))
+    for path in written:
+        manifest = json.loads((path / "manifest.json").read_text())
+        old = {key: value for key, value in manifest.items() if key not in ("cache_id", "manifest_checksum")}
+        (path / "manifest.json").chmod(0o644)
+        (path / "manifest.json").write_text(json.dumps(old | {"format_version": 2}))
+    for kind, message in run_ranks(2, tmp_path / "meeting", construct, [written, written[::-1]], [{}, {}]):
+        assert kind == "ValueError"
+        assert "caches: " in message
