@@ -58,6 +58,28 @@ pub trait Waiter {
 /// Longest time a [`Waiter`] blocks before it looks for signals again.
 pub const WAIT_SLICE: Duration = Duration::from_millis(50);
 
+/// Waits as another waiter does, and looks at something after each slice of the time, or when the work is done.
+pub struct Watching<'a> {
+    /// Who waits.
+    pub waiter: &'a mut dyn Waiter,
+    /// What is called in between, without an interpreter.
+    pub look: &'a mut (dyn FnMut() + Send),
+}
+
+impl Waiter for Watching<'_> {
+    fn wait(&mut self, done: &mut (dyn FnMut(Duration) -> bool + Send)) -> Result<()> {
+        self.waiter.wait(&mut |timeout| {
+            let is_done = done(timeout);
+            (self.look)();
+            is_done
+        })
+    }
+
+    fn check(&mut self) -> Result<()> {
+        self.waiter.check()
+    }
+}
+
 /// Waits for as long as it takes, or until its token is cancelled.
 #[derive(Debug, Clone, Default)]
 pub struct PlainWaiter {

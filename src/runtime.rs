@@ -9,7 +9,7 @@ use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::pool::{ForkStamp, WorkerPool};
 use crate::progress::ProgressSink;
-use crate::reader::ReaderConfig;
+use crate::reader::{ReaderConfig, verify_directory};
 use crate::writer::{Refuse, Reuse, Source, WriteOutcome, WriterConfig, write_sources};
 
 /// Owns a fixed number of worker threads that all operations share.
@@ -112,6 +112,20 @@ impl Runtime {
         waiter: &mut dyn Waiter,
     ) -> Result<Dataset> {
         Dataset::open_population(paths, config, population, rows, self.pool()?, waiter)
+    }
+
+    /// Verifies every checksum of the cache in the directory `path`. Meanwhile `progress` is told, again and again, how many
+    /// bytes of the shards were checked, and how many there are.
+    ///
+    /// # Errors
+    /// What is wrong with the cache: see [`verify`](crate::reader::verify); [`Error::Unusable`] as for [`pool`](Self::pool).
+    pub fn verify(
+        &self,
+        path: &Path,
+        waiter: &mut dyn Waiter,
+        progress: &mut (dyn FnMut(u64, u64) + Send),
+    ) -> Result<()> {
+        verify_directory(path, &*self.pool()?, waiter, progress)
     }
 
     /// Writes one cache for each source below `base` unless it is there already: complete caches are used as they are.

@@ -1,4 +1,4 @@
-//! Draws the progress of a write: one line that is updated in place. All drawing happens on the thread that reports.
+//! Draws the progress of a write or a verification: one line that is updated in place. All drawing happens on the thread that reports.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -99,12 +99,7 @@ impl TerminalProgress {
     /// A sink for a write that begins now.
     #[must_use]
     pub fn new() -> Self {
-        // Never a steady tick: that would start a thread.
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
-            bar.set_style(style);
-        }
-        Self { bar, line: ProgressLine::new(Instant::now()), latest: WriteProgress::default() }
+        Self { bar: line_of_text(), line: ProgressLine::new(Instant::now()), latest: WriteProgress::default() }
     }
 }
 
@@ -130,6 +125,53 @@ impl ProgressSink for TerminalProgress {
     }
 }
 
+/// A line on the standard error stream, or nothing if that is no terminal.
+fn line_of_text() -> ProgressBar {
+    // Never a steady tick: that would start a thread.
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// Draws how far the verification of a cache has come, on the standard error stream if that is a terminal. The line goes
+/// when this does: what comes of the verification is told elsewhere.
+#[derive(Debug)]
+pub struct TerminalVerification {
+    bar: ProgressBar,
+    title: String,
+    started: Instant,
+}
+
+impl TerminalVerification {
+    /// A line for a verification that begins now.
+    #[must_use]
+    pub fn new(title: impl AsRef<str>) -> Self {
+        Self { bar: line_of_text(), title: short(title.as_ref()), started: Instant::now() }
+    }
+
+    /// Draws how many bytes were checked, out of how many.
+    pub fn update(&self, checked: u64, total: u64) {
+        if !self.bar.is_hidden() {
+            self.bar.set_message(verification_text(&self.title, checked, total, self.started.elapsed()));
+            self.bar.tick();
+        }
+    }
+}
+
+impl Drop for TerminalVerification {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn verification_text(title: &str, checked: u64, total: u64, elapsed: Duration) -> String {
+    let percent = u128::from(checked) * 100 / u128::from(total.max(1));
+    let rate = per(checked, elapsed.as_secs_f64().max(1e-3)) / 1e6;
+    format!("{title}: {percent} % of {:.1} MB, {rate:.1} MB/s", per(total, 1e6))
+}
+
 /// Ends the line of the bar, which the drawing library leaves open.
 fn eprintln_newline() {
     use std::io::Write as _;
@@ -143,7 +185,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use crate::progress::WriteProgress;
-    use crate::terminal::ProgressLine;
+    use crate::terminal::{ProgressLine, verification_text};
 
     fn progress(samples: u64, sources_done: usize, sources_total: usize) -> WriteProgress {
         let source_name = "digits\u{1b}[2J".to_owned();
@@ -190,5 +232,11 @@ mod tests {
         let drawn = (0..1_000)
             .filter(|tick| line.update(&progress(*tick, 0, 1), start + Duration::from_millis(*tick)).is_some());
         assert_eq!(drawn.count(), 10);
+    }
+    #[test]
+    fn d03_a_verification_tells_how_much_is_done() {
+        let text = verification_text("digits", 50_000_000, 200_000_000, Duration::from_secs(2));
+        assert_eq!(text, "digits: 25 % of 200.0 MB, 25.0 MB/s");
+        assert_eq!(verification_text("none", 0, 0, Duration::ZERO), "none: 0 % of 0.0 MB, 0.0 MB/s");
     }
 }

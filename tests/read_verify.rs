@@ -10,6 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cache_files::{CacheFiles, temp_dir};
+use dataset_rt::Runtime;
+use dataset_rt::cancel::PlainWaiter;
 use dataset_rt::error::Error;
 use dataset_rt::format::index::{IndexRow, ROW_BYTES};
 use reading::{in_order, open, try_open, validated};
@@ -140,4 +142,23 @@ fn d03_records_that_overlap_or_leave_gaps_are_verified_too() {
     flip(&shard(&path, rows[71]), rows[71].offset);
     let error = try_open(std::slice::from_ref(&path), validated()).unwrap_err();
     assert!(error.to_string().contains("sha256"), "{error}");
+}
+
+#[test]
+fn d03_a_verification_of_one_directory_tells_how_far_it_is() {
+    let base = temp_dir();
+    let (path, rows) = write(base.path(), 100_000);
+    let bytes = fs::read_dir(path.join("shards")).unwrap().map(|shard| shard.unwrap().metadata().unwrap().len()).sum();
+    let runtime = Runtime::new(3).unwrap();
+    let mut told = Vec::new();
+    runtime.verify(&path, &mut PlainWaiter::default(), &mut |checked, total| told.push((checked, total))).unwrap();
+    assert!(told.is_sorted() && told.iter().all(|(checked, total)| checked <= total && *total == bytes), "{told:?}");
+    assert_eq!(told.last(), Some(&(bytes, bytes)));
+
+    flip(&shard(&path, rows[40]), rows[40].offset + 20);
+    let error = runtime.verify(&path, &mut PlainWaiter::default(), &mut |_, _| ()).unwrap_err();
+    assert!(matches!(&error, Error::Sample { sample_id, .. } if sample_id.0 == 40), "{error}");
+    fs::remove_file(path.join("manifest.json")).unwrap();
+    let error = runtime.verify(&path, &mut PlainWaiter::default(), &mut |_, _| ()).unwrap_err();
+    assert!(error.to_string().contains("missing manifest"), "{error}");
 }

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use dataset_rt::cancel::CancelToken;
-use dataset_rt::fs::{STAGING_DIR, Staging, StagingStamp, sweep};
+use dataset_rt::fs::{STAGING_DIR, Staging, StagingStamp, find_staging, sweep};
 use dataset_rt::writer::IterSource;
 use support::{config, files, samples, staging, temp_dir, write};
 
@@ -73,6 +73,13 @@ fn c09_dead_writers_are_swept_and_living_ones_are_not() {
         leave(base, "digits", 48 * HOUR),
         leave(base, "a~b", 48 * HOUR),
     ];
+
+    let found = find_staging(base, &CancelToken::new()).unwrap();
+    assert!(found.is_sorted_by(|left, right| left.path < right.path));
+    let name_of = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
+    let told: BTreeSet<(String, bool)> = found.iter().map(|found| (name_of(&found.path), found.is_dead)).collect();
+    let stamped = alive.iter().filter(|name| StagingStamp::parse(name).is_some()).map(|name| (name.clone(), false));
+    assert_eq!(told, dead.iter().map(|name| (name.clone(), true)).chain(stamped).collect());
 
     sweep(base, &CancelToken::new()).unwrap();
     let left: BTreeSet<String> = staging(base).into_iter().collect();

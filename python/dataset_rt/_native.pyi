@@ -9,15 +9,57 @@ from dataset_rt.metadata import ArrowStream
 from dataset_rt.protocols import CacheSource
 from dataset_rt.records import CachedSample
 
-__all__ = ["Dataset", "Runtime", "SampleIterator", "__version__", "check_reader_config", "sweep_staging"]
+__all__ = [
+    "CacheSummary",
+    "Dataset",
+    "Runtime",
+    "SampleIterator",
+    "__version__",
+    "check_reader_config",
+    "find_staging",
+    "sweep_staging",
+]
 
 __version__: str
 
 def check_reader_config(config: ReaderConfig) -> None:
     """Raise unless the configuration can be used, however it was made."""
 
+def find_staging(base: str) -> list[tuple[Path, bool]]:
+    """Give the staging directories below `base`, each with whether its writer is dead."""
+
 def sweep_staging(base: str) -> None:
     """Remove what writers that are dead left unfinished below `base`."""
+
+@final
+class CacheSummary:
+    """What a cache consists of, as its manifest and the lengths of its files say."""
+
+    def __new__(cls, path: str) -> Self: ...
+    @property
+    def path(self) -> Path: ...
+    @property
+    def format_version(self) -> int: ...
+    @property
+    def cache_id(self) -> int | None: ...
+    @property
+    def source_name(self) -> str: ...
+    @property
+    def fingerprint(self) -> str | None: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def payload_bytes(self) -> int: ...
+    @property
+    def file_bytes(self) -> int: ...
+    @property
+    def shards(self) -> int: ...
+    @property
+    def compression(self) -> list[Literal["none", "lz4"]]: ...
+    @property
+    def schema(self) -> list[tuple[str, Literal["bool", "int", "float", "string"]]]: ...
+    @property
+    def has_record_checksums(self) -> bool: ...
 
 @final
 class Runtime:
@@ -37,6 +79,8 @@ class Runtime:
 
         With `reuse`, a complete cache that exists is the result of its source.
         """
+    def verify(self, path: str, title: str | None) -> None:
+        """Verify all checksums of a cache; show progress behind the title if stderr is a terminal and there is one."""
     def open(self, paths: Sequence[str], config: ReaderConfig) -> Dataset:
         """Open caches as one dataset."""
     def open_population(

@@ -30,7 +30,7 @@ pub use regular::{check_regular, open_regular};
 pub use spool::Spools;
 pub use staging::Staging;
 pub use stamp::StagingStamp;
-pub use sweep::sweep;
+pub use sweep::{StampedStaging, find_staging, sweep};
 pub use temporary::{TemporaryFile, sweep_temporary_files, write_atomic};
 
 use crate::error::{Error, Result};

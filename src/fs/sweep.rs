@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::leftovers::{remove_unused, sweep_leftovers};
@@ -15,8 +15,50 @@ use crate::error::{Error, Result};
 /// A writer that cannot be looked for is dead when it has not touched its staging directory for so long.
 const SILENCE_OF_THE_DEAD: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Removes the staging directories below `<base>/tmp` whose writers are dead. Directories that nobody stamped are nobody's
-/// business, and those of living writers theirs.
+/// A staging directory that somebody stamped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StampedStaging {
+    /// The directory.
+    pub path: PathBuf,
+    /// Whether its writer is dead.
+    pub is_dead: bool,
+}
+
+/// Finds the stamped staging directories below `<base>/tmp`, in the order of their names. Those that nobody stamped are
+/// nobody's business.
+///
+/// # Errors
+/// [`Error::File`] when the directory cannot be read; [`Error::Interrupted`] after `cancel` was cancelled.
+pub fn find_staging(base: impl AsRef<Path>, cancel: &CancelToken) -> Result<Vec<StampedStaging>> {
+    let parent = base.as_ref().join(STAGING_DIR);
+    let entries = match fs::read_dir(&parent) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Error::file("read directory", &parent, error)),
+    };
+    let here = StagingStamp::current();
+    let mut clock = None;
+    let mut found = Vec::new();
+    for entry in entries {
+        cancel.check()?;
+        let entry = entry.map_err(|error| Error::file("read directory", &parent, error))?;
+        let Some(owner) = entry.file_name().to_str().and_then(StagingStamp::parse) else { continue };
+        let path = entry.path();
+        let is_dead = match here.look_for(&owner) {
+            Owner::Alive => false,
+            Owner::Dead => true,
+            Owner::Elsewhere => {
+                let now = *clock.get_or_insert_with(|| file_system_time(&parent));
+                silence(&path, now) > SILENCE_OF_THE_DEAD
+            }
+        };
+        found.push(StampedStaging { path, is_dead });
+    }
+    found.sort_by(|left, right| left.path.cmp(&right.path));
+    Ok(found)
+}
+
+/// Removes the staging directories below `<base>/tmp` whose writers are dead, and no others.
 ///
 /// # Errors
 /// [`Error::File`] for the first thing that cannot be removed, the rest is removed all the same; [`Error::Interrupted`]
@@ -24,28 +66,12 @@ const SILENCE_OF_THE_DEAD: Duration = Duration::from_secs(24 * 60 * 60);
 pub fn sweep(base: impl AsRef<Path>, cancel: &CancelToken) -> Result<()> {
     sweep_leftovers(base.as_ref());
     let parent = base.as_ref().join(STAGING_DIR);
-    let entries = match fs::read_dir(&parent) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(Error::file("read directory", &parent, error)),
-    };
     let here = StagingStamp::current();
-    let mut clock = None;
     let mut swept = Ok(());
-    for entry in entries {
+    for staging in find_staging(base, cancel)? {
         cancel.check()?;
-        let entry = entry.map_err(|error| Error::file("read directory", &parent, error))?;
-        let Some(owner) = entry.file_name().to_str().and_then(StagingStamp::parse) else { continue };
-        let is_dead = match here.look_for(&owner) {
-            Owner::Alive => false,
-            Owner::Dead => true,
-            Owner::Elsewhere => {
-                let now = *clock.get_or_insert_with(|| file_system_time(&parent));
-                silence(&entry.path(), now) > SILENCE_OF_THE_DEAD
-            }
-        };
-        if is_dead {
-            swept = swept.and(remove(&parent, &entry.path(), &here));
+        if staging.is_dead {
+            swept = swept.and(remove(&parent, &staging.path, &here));
         }
     }
     swept

@@ -17,6 +17,7 @@ mod sample;
 mod scalar;
 mod source;
 mod staging;
+mod summary;
 mod text;
 mod turns;
 
@@ -35,7 +36,9 @@ mod _native {
     #[pymodule_export]
     use crate::python::runtime::Runtime;
     #[pymodule_export]
-    use crate::python::staging::sweep_staging;
+    use crate::python::staging::{find_staging, sweep_staging};
+    #[pymodule_export]
+    use crate::python::summary::CacheSummary;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -15,6 +15,7 @@ use super::source::PySource;
 use crate::error::Error;
 use crate::pool::THREADS;
 use crate::runtime;
+use crate::terminal::TerminalVerification;
 use crate::writer::{Source, WriteOutcome};
 
 /// What became of a source: its name, then the published cache as a `Path`, or the reason why there is none as a `str`.
@@ -83,6 +84,19 @@ impl Runtime {
             Ok((source_name, told))
         });
         told.collect()
+    }
+
+    /// Verifies all checksums of a cache. `title` stands in front of the progress; without one there is none.
+    fn verify(&self, py: Python<'_>, path: PathBuf, title: Option<String>) -> PyResult<()> {
+        let line = title.map(TerminalVerification::new);
+        enter(py, move |waiter, _| {
+            let mut progress = |checked, total| {
+                if let Some(line) = &line {
+                    line.update(checked, total);
+                }
+            };
+            self.core.verify(&path, waiter, &mut progress)
+        })
     }
 
     fn open(&self, py: Python<'_>, paths: Vec<PathBuf>, config: &Bound<'_, PyAny>) -> PyResult<Dataset> {

@@ -11,6 +11,7 @@ mod plan;
 mod record;
 mod record_sums;
 mod shards;
+mod summary;
 mod temperature;
 mod verify;
 
@@ -22,5 +23,6 @@ pub use config::ReaderConfig;
 pub use fetch::{Chunk, Fetched, PendingFetch, Taken, fetch_all, fetch_one};
 pub use open::open_caches;
 pub use plan::{PlannedSample, Stretch, plan};
+pub use summary::CacheSummary;
 pub use temperature::Temperature;
-pub use verify::verify;
+pub use verify::{Checked, verify, verify_directory};

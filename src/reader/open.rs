@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::pool::{WorkerPool, map_blocks, run_all};
 use crate::reader::cache::{Cache, OpenedCache};
 use crate::reader::cache_set::CacheSet;
-use crate::reader::verify::verify;
+use crate::reader::verify::{Checked, verify};
 
 /// Shards that one task looks at.
 const SHARDS_PER_BLOCK: usize = 256;
@@ -32,7 +32,7 @@ pub fn open_caches(paths: &[PathBuf], validate: bool, pool: &WorkerPool, waiter:
     })?;
     if validate {
         for (cache, manifest) in set.caches().iter().zip(&manifests) {
-            verify(cache, manifest, pool, waiter)?;
+            verify(cache, manifest, pool, waiter, &Checked::default())?;
         }
     }
     Ok(set)

@@ -47,6 +47,11 @@ impl Run {
         fits
     }
 
+    /// Bytes of all its records.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// The records, at least one.
     pub(super) fn records(&self) -> &[IndexRow] {
         &self.records

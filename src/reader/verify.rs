@@ -4,8 +4,9 @@
 //! fill: they name the damaged sample, and any number of threads can check one shard. Otherwise whole shards are hashed.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::cancel::{CancelToken, Waiter};
+use crate::cancel::{CancelToken, Waiter, Watching};
 use crate::checksum::hash_file;
 use crate::error::{Error, Result};
 use crate::format::index::IndexRow;
@@ -13,7 +14,7 @@ use crate::format::manifest::{FormatVersion, Manifest};
 use crate::fs::{INDEX_FILE, MANIFEST_FILE, METADATA_FILE};
 use crate::mapped::MappedFile;
 use crate::pool::{WorkerPool, map_blocks, run_all};
-use crate::reader::cache::Cache;
+use crate::reader::cache::{Cache, OpenedCache};
 use crate::reader::record_sums::{RecordSums, Run, shard_path};
 
 /// Bytes of records that one task checks, about.
@@ -22,12 +23,59 @@ const BLOCK_BYTES: u64 = 16 << 20;
 /// Bytes of one record checksum.
 const CHECKSUM_BYTES: usize = 8;
 
-/// Compares everything in `cache` with the checksums of its manifest.
+/// How much of the shards of a cache a verification has checked.
+#[derive(Debug, Default)]
+pub struct Checked(AtomicU64);
+
+impl Checked {
+    /// Bytes that were checked by now.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, bytes: u64) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Opens the cache in the directory `path` and verifies it. Meanwhile `progress` is told, again and again, how many bytes of
+/// the shards were checked, and how many there are.
+///
+/// # Errors
+/// As [`Cache::open`] and [`verify`].
+pub fn verify_directory(
+    path: &Path,
+    pool: &WorkerPool,
+    waiter: &mut dyn Waiter,
+    progress: &mut (dyn FnMut(u64, u64) + Send),
+) -> Result<()> {
+    let opened = map_blocks(pool, waiter, 1, &|_, _| {
+        let opened = OpenedCache::open(path, 0)?;
+        opened.cache.check_shards(0..opened.cache.shard_count())?;
+        Ok(opened)
+    })?;
+    for OpenedCache { cache, manifest } in &opened {
+        let (checked, total) = (Checked::default(), cache.shard_bytes());
+        // A shard whose records leave gaps is read twice.
+        let look = &mut || progress(checked.bytes().min(total), total);
+        verify(cache, manifest, pool, &mut Watching { waiter, look }, &checked)?;
+    }
+    Ok(())
+}
+
+/// Compares everything in `cache` with the checksums of its manifest, and counts the bytes of shards in `checked`.
 ///
 /// # Errors
 /// [`Error::InvalidCache`] for a damaged file, [`Error::Sample`] for a damaged record, [`Error::File`] when something cannot
 /// be read, [`Error::Interrupted`] from `waiter`.
-pub fn verify(cache: &Cache, manifest: &Manifest, pool: &WorkerPool, waiter: &mut dyn Waiter) -> Result<()> {
+pub fn verify(
+    cache: &Cache,
+    manifest: &Manifest,
+    pool: &WorkerPool,
+    waiter: &mut dyn Waiter,
+    checked: &Checked,
+) -> Result<()> {
     let manifest_path = cache.path().join(MANIFEST_FILE);
     let sealed = manifest.version == FormatVersion::V3 && manifest.manifest_checksum.is_some();
     if sealed {
@@ -39,7 +87,7 @@ pub fn verify(cache: &Cache, manifest: &Manifest, pool: &WorkerPool, waiter: &mu
     ];
     let mut records = None;
     if let Some(stated) = &manifest.record_checksums {
-        let checksums = RecordChecks::open(cache, cache.path().join(&stated.file))?;
+        let checksums = RecordChecks::open(cache, cache.path().join(&stated.file), checked)?;
         files.push((cache.path().join(&stated.file), stated.sha256.as_str()));
         records = Some(checksums);
     }
@@ -58,7 +106,11 @@ pub fn verify(cache: &Cache, manifest: &Manifest, pool: &WorkerPool, waiter: &mu
         cache.shard_file(shard),
         manifest.shards.get(shard),
     ) {
-        (Some(file), Some(entry)) => check_file(&file.path, &entry.sha256, cancel),
+        (Some(file), Some(entry)) => {
+            check_file(&file.path, &entry.sha256, cancel)?;
+            checked.add(file.byte_len);
+            Ok(())
+        }
         _ => Ok(()),
     })
 }
@@ -79,10 +131,11 @@ struct RecordChecks<'a> {
     cache: &'a Cache,
     sums: MappedFile,
     rows_per_block: usize,
+    checked: &'a Checked,
 }
 
 impl<'a> RecordChecks<'a> {
-    fn open(cache: &'a Cache, path: PathBuf) -> Result<Self> {
+    fn open(cache: &'a Cache, path: PathBuf, checked: &'a Checked) -> Result<Self> {
         let sums = MappedFile::open(&path)?;
         let rows = cache.index().len();
         if sums.len() != rows.saturating_mul(CHECKSUM_BYTES) {
@@ -96,7 +149,7 @@ impl<'a> RecordChecks<'a> {
             ));
         }
         let blocks = usize::try_from(cache.shard_bytes() / BLOCK_BYTES).unwrap_or(usize::MAX).clamp(1, rows.max(1));
-        Ok(Self { cache, sums, rows_per_block: rows.div_ceil(blocks).max(1) })
+        Ok(Self { cache, sums, rows_per_block: rows.div_ceil(blocks).max(1), checked })
     }
 
     fn blocks(&self) -> usize {
@@ -124,6 +177,7 @@ impl<'a> RecordChecks<'a> {
                 before = Some(*found);
             }
             self.check_run(row, &run, &mut sums, cancel)?;
+            self.checked.add(run.bytes());
             row += run.records().len();
         }
         let ends = before.is_none_or(|last| {

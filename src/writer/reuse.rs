@@ -7,7 +7,7 @@ use crate::cancel::Waiter;
 use crate::error::{Error, Result, excerpt};
 use crate::fs::MANIFEST_FILE;
 use crate::pool::{WorkerPool, map_blocks};
-use crate::reader::{OpenedCache, verify};
+use crate::reader::{Checked, OpenedCache, verify};
 
 use super::existing::{Existing, taken};
 
@@ -45,7 +45,7 @@ impl Existing for Reuse<'_> {
                 )));
             }
             if self.validate {
-                verify(cache, manifest, self.pool, waiter)?;
+                verify(cache, manifest, self.pool, waiter, &Checked::default())?;
             }
         }
         Ok(())

@@ -1,4 +1,5 @@
-"""Runs every Python block of the README and the manual, and the examples in docstrings; follows every relative link."""
+"""Runs every Python and console block of the README and the manual, and the examples in docstrings; follows every relative
+link."""
 
 import doctest
 import importlib
@@ -23,11 +24,11 @@ PROGRAM = re.compile(r"# (?P<name>\w+\.py)\n")
 LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
 
 
-def blocks(page: Path) -> list[tuple[int, str]]:
-    """Python blocks of a page, each with the number of its first line."""
+def blocks(page: Path) -> list[tuple[str, int, str]]:
+    """Python and console blocks of a page, each with its language and the number of its first line."""
     text = page.read_text(encoding="utf-8")
-    found = [match for match in BLOCK.finditer(text) if match["language"] == "python"]
-    return [(text.count("\n", 0, match.start("body")), match["body"]) for match in found]
+    found = [match for match in BLOCK.finditer(text) if match["language"] in ("python", "console")]
+    return [(match["language"], text.count("\n", 0, match.start("body")), match["body"]) for match in found]
 
 
 def anchors(page: Path) -> set[str]:
@@ -55,12 +56,33 @@ def own_log_handlers() -> Iterator[None]:
 def test_blocks_of_a_page_run_as_one_program(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}
-    for line, body in blocks(page):
+    for language, line, body in blocks(page):
+        if language == "console":
+            run_console(body)
+            continue
         if program := PROGRAM.match(body):
             run_program(tmp_path / program["name"], body)
             continue
         # Empty lines in front give errors the line numbers of the page.
         exec(compile("\n" * line + body, str(page), "exec"), namespace)
+
+
+def run_console(body: str) -> None:
+    """Run the commands behind `$`, and compare what they print with the lines below them, where `...` is anything."""
+    environment = os.environ | {
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry),
+    }
+    assert body.startswith("$ ")
+    for part in body.removeprefix("$ ").split("\n$ "):
+        command, _, expected = part.partition("\n")
+        done = subprocess.run(
+            ["/bin/sh", "-c", command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        expected = expected if not expected or expected.endswith("\n") else f"{expected}\n"
+        assert doctest.OutputChecker().check_output(expected, done.stdout, doctest.ELLIPSIS), (
+            f"$ {command}\n{done.stdout}"
+        )
 
 
 def run_program(file: Path, text: str) -> None:
@@ -71,7 +93,7 @@ def run_program(file: Path, text: str) -> None:
 
 
 TEACHING = ["README.md", *(f"docs/{name}.md" for name in ("quickstart", "determinism", "python-api"))]
-TEACHING += [f"docs/guides/{name}.md" for name in ("existing-caches", "pytorch", "writing")]
+TEACHING += [f"docs/guides/{name}.md" for name in ("command-line", "existing-caches", "pytorch", "writing")]
 
 
 @pytest.mark.parametrize("name", TEACHING)

@@ -1,0 +1,1 @@
+"""The commands behind `python -m dataset_rt`: one module for each, and what they share."""
