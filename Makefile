@@ -22,7 +22,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 FUZZ_TARGETS := manifest index record metadata open
 FUZZ_SECONDS ?= 60
 
-.PHONY: help demo test interop lint bench fuzz docs wheel prerequisites extension extension-quick
+.PHONY: help demo test interop lint bench compare compare-quick fuzz docs wheel prerequisites extension extension-quick
 
 help:
 	@echo 'make demo    build the release extension and run examples/quickstart.py'
@@ -30,6 +30,7 @@ help:
 	@echo 'make interop tests against the published package 0.4.8; part of make test'
 	@echo 'make lint    formatting, clippy, ruff, mypy, import contracts'
 	@echo 'make bench   the benchmarks under benches/'
+	@echo 'make compare this library, its published version, its peers and its floors in one table; compare-quick in 6 minutes'
 	@echo 'make fuzz    damaged files against the reader, a minute for each target; needs a C++ compiler'
 	@echo 'make docs    the manual and the reference of the Rust crate, into site/ and target/doc'
 	@echo 'make wheel   a release wheel, into dist/'
@@ -88,6 +89,15 @@ bench: $(VENV)/.group-bench $(VENV)/.group-torch extension
 	cargo bench --locked
 	$(IN_VENV) benches/python/read_path.py
 	$(IN_VENV) benches/python/loader.py
+
+# Needs the package index once, for 0.4.8 and the peers. What it takes: COMPARE='--lines shuffled --sets AB', or '--help'.
+COMPARE ?=
+
+compare: $(VENV)/.group-bench $(VENV)/.group-torch extension
+	env PYTHONPATH=benches:benches/python $(IN_VENV) -m compare $(COMPARE)
+
+compare-quick:
+	@$(MAKE) --no-print-directory compare COMPARE='--quick $(COMPARE)'
 
 # Coverage for libFuzzer out of the stable compiler: docs/decisions/0009-fuzzing.md. Not `--locked`: the lock file of fuzz/ follows
 # the dependencies of the crate.

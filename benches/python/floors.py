@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from dataset_rt import CachedSample, CacheInput
+from dataset_rt import CachedSample
 
 ENVELOPE = struct.Struct("<Q")
 INDEX_ROW = struct.Struct("<QQQ")
@@ -28,10 +28,10 @@ class PythonFloor:
     lies ready as Python lists, because reading Arrow in plain Python would take longer than all the rest.
     """
 
-    def __init__(self, cache: Path, cache_id: int, metadata: Sequence[dict[str, int | float | str]]) -> None:
+    def __init__(self, cache: Path, cache_id: int, metadata: dict[str, list[int | float | str]]) -> None:
         self.cache_id = cache_id
-        self.names = list(metadata[0])
-        self.columns = [[row[name] for row in metadata] for name in self.names]
+        self.names = list(metadata)
+        self.columns = list(metadata.values())
         self.shards = [map_file(shard) for shard in sorted((cache / "shards").iterdir())]
         self.index = map_file(cache / "index.bin")
 
@@ -111,6 +111,8 @@ class CopyFloor:
     """
 
     def __init__(self, floor: PreparedFloor, largest: int) -> None:
+        # The addresses are good as long as the files stay mapped.
+        self._floor = floor
         self._targets = [ctypes.create_string_buffer(largest) for _ in range(2)]
         addresses: dict[int, int] = {}
         self._places = []
@@ -129,24 +131,6 @@ class CopyFloor:
             source, length = places[row]
             move(address, source, length)
             address, other = other, address
-
-
-class PlainWriter:
-    """Appends payloads to one file and collects the metadata in lists, in one thread, without syncing anything."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def write(self, source: Iterator[CacheInput]) -> None:
-        """Writes all samples of the source."""
-        columns: dict[str, list[int | float | str]] = {}
-        lengths = []
-        with self._path.open("wb") as file:
-            for data, metadata in source:
-                file.write(data)
-                lengths.append(len(data))
-                for name, value in metadata.items():
-                    columns.setdefault(name, []).append(value)
 
 
 def map_file(path: Path) -> mmap.mmap:

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
-from floors import CopyFloor, NativeFloor, PlainWriter, PreparedFloor, PythonFloor
+from floors import CopyFloor, NativeFloor, PreparedFloor, PythonFloor
+from plain import PlainWriter
 from sets import QUICK_SETS, SETS, SampleSet, SetSource
 
 import dataset_rt as drt
@@ -55,7 +56,7 @@ class Bench:
         self.samples = samples
         self.directory = directory
         self.runtime = runtime
-        self.source = SetSource(samples)
+        self.source = SetSource(samples, drt.CacheInput)
         (result,) = runtime.write_cache(self.source, directory / "read", writer_config=WRITER)
         if not isinstance(result, drt.CacheWriteSuccess):
             raise SystemExit(f"the cache could not be written: {result.message}")
@@ -71,7 +72,7 @@ class Bench:
         self.datasets = {"ordered": ordered, "shuffled": shuffled, "weighted": weighted}
         for dataset in self.datasets.values():
             dataset.set_epoch_len(samples.batch)
-        self.floor = PythonFloor(self.cache, self.cache_id, samples.metadata())
+        self.floor = PythonFloor(self.cache, self.cache_id, samples.columns())
         self.native = NativeFloor(self.floor, self.cache, samples.payload_bytes)
         self.copy = CopyFloor(PreparedFloor(self.floor), samples.payload_bytes)
         self.position = 0

@@ -16,11 +16,11 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from floors import PlainWriter
-from sets import SETS, SampleSet, SetSource
+from plain import PlainWriter
+from sets import SETS, SetSource
 
 import dataset_rt as drt
 
@@ -56,28 +56,18 @@ class CompressedSource:
             yield drt.CacheInput(compress(data), metadata)
 
 
-class TextSource(SetSource):
-    """Payloads that LZ4 shrinks like ordinary text."""
-
-    def __init__(self, samples: SampleSet) -> None:
-        super().__init__(samples)
-        generator = random.Random(3)
-        words = ["".join(generator.choices("etaoinshrdlu", k=generator.randint(2, 9))) for _ in range(3000)]
-        self._payloads = [
-            " ".join(generator.choices(words, k=samples.payload_bytes)).encode()[: samples.payload_bytes]
-            for _ in range(16)
-        ]
-
-
 def cases(only: str | None) -> list[Case]:
     """What is measured."""
     by_name = {one.name: one for one in SETS}
-    found = [Case(name, SetSource(by_name[name]), by_name[name].count, PLAIN) for name in ("64 B", "1 KiB", "100 KiB")]
+    found = [
+        Case(name, SetSource(by_name[name], drt.CacheInput), by_name[name].count, PLAIN)
+        for name in ("64 B", "1 KiB", "100 KiB")
+    ]
     if importlib.util.find_spec("lz4"):
         import lz4.block
 
-        text = by_name["20 KiB"]
-        found.append(Case("20 KiB text, lz4", TextSource(text), text.count, LZ4, lz4.block.compress))
+        text = replace(by_name["20 KiB"], content="text")
+        found.append(Case("20 KiB text, lz4", SetSource(text, drt.CacheInput), text.count, LZ4, lz4.block.compress))
     else:
         print("the package lz4 is not installed: compression is not measured\n")
     return [case for case in found if only in (None, case.name)]

@@ -1,0 +1,1 @@
+"""Measures the library against its published version, its peers and its floors: `make compare`."""

@@ -1,0 +1,82 @@
+"""Measures every line with all its candidates in turns and prints and saves the table.
+
+python -m compare [--quick] [--rounds N] [--lines NAME,...] [--sets LETTERS] [--candidates NAME,...] [--memory DIR] [--disk DIR]
+"""
+
+import argparse
+import json
+import platform
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+import dataset_rt
+from compare.candidates import ENTRIES, PEERS
+from compare.environments import ROOT, TARGET, Environments
+from compare.lines import LINES
+from compare.rounds import Rounds
+from compare.sizes import QUICK, SIZES
+from compare.table import details, summary
+
+
+def main() -> None:
+    """Runs the comparison."""
+    parser = argparse.ArgumentParser(prog="python -m compare", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="fewer samples and shorter measurements: minutes")
+    parser.add_argument("--rounds", type=int, default=5, help="measurements of everything (default: 5)")
+    parser.add_argument("--lines", help="only these lines, with commas between them: 'write,in order'")
+    parser.add_argument(
+        "--sets", default="".join(name for name in SIZES if len(name) == 1), help="only these sets: 'AB'"
+    )
+    parser.add_argument("--candidates", help="ours and only these others: 'native,lmdb'")
+    parser.add_argument(
+        "--memory", type=Path, default=Path("/dev/shm"), help="a memory file system (default: /dev/shm)"
+    )
+    parser.add_argument("--disk", type=Path, default=TARGET, help="a directory on a disk (default: target/compare)")
+    arguments = parser.parse_args()
+
+    lines = [line for line in LINES if arguments.lines is None or line.name in arguments.lines.split(",")]
+    names = [name for name in ENTRIES if any(name in line.candidates for line in lines)]
+    if arguments.candidates is not None:
+        names = [name for name in names if name in ("ours", *arguments.candidates.split(","))]
+    TARGET.mkdir(parents=True, exist_ok=True)
+    environments = Environments(names)
+    sizes = QUICK if arguments.quick else SIZES
+    started = time.monotonic()
+    places = {
+        "memory": Path(tempfile.mkdtemp(prefix="dataset-rt-compare-", dir=arguments.memory)),
+        "disk": Path(tempfile.mkdtemp(prefix="dataset-rt-compare-", dir=arguments.disk)),
+    }
+    rounds = Rounds(environments, names, places, rounds=arguments.rounds, budget=0.08 if arguments.quick else 0.5)
+    try:
+        for place in places:
+            for name in sizes:
+                if name[0] in arguments.sets:
+                    rounds.measure(
+                        name, sizes[name].count, [line for line in lines if line.place == place and name in line.goals]
+                    )
+    finally:
+        rounds.end()
+        for place in places.values():
+            shutil.rmtree(place)
+
+    stamp = time.strftime("%Y-%m-%d-%H%M%S")
+    versions = ", ".join(f"{name} {version}" for name, version in environments.versions().items())
+    head = (
+        f"{time.strftime('%Y-%m-%d')}, {platform.machine()}, Python {platform.python_version()}, {arguments.rounds} rounds"
+        f"{', quick' if arguments.quick else ''}, {time.monotonic() - started:.0f} s. dataset-rt {dataset_rt.__version__}; {versions}."
+    )
+    text = f"{head}\n\n{summary(rounds.rows, PEERS)}\n"
+    print("\n" + text)
+    (TARGET / f"{stamp}.md").write_text(f"{text}\n{details(rounds.rows)}\n")
+    figures = [
+        {"line": row.line.name, "set": row.set_name, "figures": row.figures, "missing": row.missing}
+        for row in rounds.rows
+    ]
+    (TARGET / f"{stamp}.json").write_text(json.dumps({"head": head, "rows": figures}, indent=1) + "\n")
+    print(f"all candidates: {(TARGET / stamp).relative_to(ROOT)}.md, all figures: the same with .json")
+
+
+if __name__ == "__main__":
+    main()
