@@ -16,6 +16,9 @@ Auto: TypeAlias = Literal["auto"]
 StartMethod: TypeAlias = Literal["inherit", "fork", "spawn", "forkserver"]
 
 MAX_NATIVE_THREADS = 1024
+MAX_WORKERS = 1024
+# Torch asks workers for all of these at the beginning of a pass, one by one.
+MAX_PREFETCH = 2**16
 # Torch computes the number of batches in floating point: up to here without rounding.
 MAX_SAMPLES = min(sys.maxsize, 2**53)
 
@@ -103,14 +106,14 @@ def check(
         samples=samples,
         partition=partition,
         work_dir=_directory("work_dir", work_dir),
-        num_workers=_auto_int("num_workers", num_workers, 0, sys.maxsize),
+        num_workers=_auto_int("num_workers", num_workers, 0, MAX_WORKERS),
         drop_last=_bool("drop_last", drop_last),
         pin_memory=_bool("pin_memory", pin_memory),
         timeout=_seconds("timeout", timeout),
         native_num_workers=_auto_int("native_num_workers", native_num_workers, 1, MAX_NATIVE_THREADS),
         multiprocessing_context=context,
         worker_init_fn=_callable("worker_init_fn", worker_init_fn),
-        prefetch_factor=_auto_int("prefetch_factor", prefetch_factor, 1, sys.maxsize),
+        prefetch_factor=_auto_int("prefetch_factor", prefetch_factor, 1, MAX_PREFETCH),
         persistent_workers=_auto_bool("persistent_workers", persistent_workers),
         verbose=_bool("verbose", verbose),
     )
@@ -229,7 +232,11 @@ def _directory(name: str, value: object) -> Path | None:
         return None
     if not isinstance(value, (str, os.PathLike)):
         raise TypeError(f"{name} must be str, Path or None, found {_told(value)} of type {type(value).__name__}")
-    path = Path(os.fsdecode(value))
+    text = os.fsdecode(value)
+    if not text or "\0" in text:
+        found = f"a NUL in {text!r}" if text else "an empty text"
+        raise ValueError(f"{name} must be an existing directory or None, found {found}")
+    path = Path(text)
     # Raises what the system says if there is nothing, or something else.
     os.close(os.open(path, os.O_RDONLY | os.O_DIRECTORY))
     return path.resolve()

@@ -96,14 +96,26 @@ class Artifacts:
         self.path.mkdir(mode=0o700 if work_dir is None else 0o777)
         self._managed = work_dir is None
 
-    def keep_for(self, loader_dataset: object) -> None:
-        """Remove a managed directory when `loader_dataset` goes, or with the process."""
+    def keep(self) -> "Kept":
+        """Let a managed directory go with the last reference to what this returns, or with the process."""
+        kept = Kept()
         if self._managed:
-            weakref.finalize(loader_dataset, _remove, self.path, os.getpid())
+            weakref.finalize(kept, _remove, self.path, os.getpid())
+        return kept
 
     def discard(self) -> None:
         """Remove the directory now: the loader will not come to be."""
         _remove(self.path, os.getpid())
+
+
+class Kept:
+    """Holds the directory of a loader. Copies in this process hold it too; what is pickled does not."""
+
+    def __deepcopy__(self, memo: object) -> "Kept":
+        return self
+
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        return type(None), ()
 
 
 def _remove(path: Path, owner: int) -> None:

@@ -12,7 +12,8 @@ _PACKAGE = str(Path(__file__).parent.parent) + "/"
 def log_event(event: str, **fields: object) -> None:
     """Log one line of `key=value` at level INFO.
 
-    A process that has configured no logging, as spawned workers have not, still shows it, on stderr.
+    A process that has configured no logging, as spawned workers have not, still shows it, where Python would show a
+    warning: on stderr, unless `logging.lastResort` says otherwise.
     """
     line = " ".join([f"event={event}", *(f"{name}={_text(value)}" for name, value in fields.items())])
     logger = logging.getLogger(LOGGER_NAME)
@@ -20,8 +21,9 @@ def log_event(event: str, **fields: object) -> None:
         logger.info(line)
     elif _chosen_level(logger) <= logging.INFO and not logger.disabled and logger.manager.disable < logging.INFO:
         record = logger.makeRecord(LOGGER_NAME, logging.INFO, __file__, 0, line, (), None)
-        if logger.filter(record):
-            print(line, file=sys.stderr, flush=True)  # noqa: T201
+        last = logging.lastResort
+        if logger.filter(record) and last is not None and last.level <= logging.WARNING:
+            last.handle(record)
 
 
 def warn(message: str, category: type[Warning]) -> None:
@@ -42,10 +44,10 @@ def _text(value: object) -> str:
 
 
 def _chosen_level(logger: logging.Logger) -> int:
-    """The level that was set for this logger or one above. That of the root is its default: nobody configured it."""
+    """The level that was set for this logger or the next one above. WARNING at the root is its default: nobody chose it."""
     current: logging.Logger | None = logger
-    while current is not None and current is not logging.root:
-        if current.level:
+    while current is not None:
+        if current.level and not (current is logging.root and current.level == logging.WARNING):
             return current.level
         current = current.parent
     return logging.NOTSET

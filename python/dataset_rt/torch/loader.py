@@ -3,16 +3,15 @@
 import json
 import os
 import secrets
-import weakref
-from collections.abc import Iterator
 from contextlib import ExitStack
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from torch.utils.data import DataLoader, default_collate
+from torch.utils.data import default_collate
 
 from dataset_rt.torch import agreement, arguments, artifacts, resources
 from dataset_rt.torch.diagnostics import log_event, warn
+from dataset_rt.torch.passes import CachedDataLoader
 from dataset_rt.torch.plan import Plan, order_seed
 from dataset_rt.torch.worker import Callback, LoaderDataset, WorkerInit
 
@@ -25,7 +24,7 @@ _RANDOM_SEED = "_random_seed"
 _LONGEST_TIMEOUT = 2_000_000.0
 
 
-def build(dataset: "CachedDataset", **given: Any) -> "CachedDataLoader":
+def build(dataset: "CachedDataset", **given: Any) -> CachedDataLoader:
     """Construct the loader of one rank. In a process group all ranks do this together."""
     group = agreement.Group.current()
     with ExitStack() as undo:
@@ -126,7 +125,7 @@ def _construct(
     exported: artifacts.Artifacts,
     group: agreement.Group | None,
     random_seed: int,
-) -> "CachedDataLoader":
+) -> CachedDataLoader:
     rank, world_size = (0, 1) if group is None else (group.rank, group.world_size)
     seed = None if not checked.shuffle else random_seed if checked.seed == "random" else checked.seed
 
@@ -151,11 +150,11 @@ def _construct(
         workers,
         threads,
         checked.sample_transform_fn,
+        exported.keep(),
         persistent=persistent,
         verbose=checked.verbose,
     )
     loader = CachedDataLoader(loader_dataset, **_torch_arguments(checked, plan, workers, persistent=persistent))
-    exported.keep_for(loader_dataset)
     _warn(checked, plan, rank, workers, persistent=persistent, in_group=group is not None)
     if checked.verbose:
         _log_ready(dataset, checked, loader, threads)
@@ -180,67 +179,6 @@ def _torch_arguments(checked: "Arguments", plan: Plan, workers: int, *, persiste
             "persistent_workers": persistent,
         }
     return given
-
-
-class CachedDataLoader(DataLoader[Any]):
-    """A `DataLoader` over one rank's share.
-
-    Its dataset makes whole batches, which torch need not gather sample by sample. Torch lets all passes of persistent
-    workers share one iterator. Here each pass has its own, so that one that is still being read is not cut short by the
-    next.
-    """
-
-    dataset: LoaderDataset
-
-    def __init__(self, dataset: LoaderDataset, **given: Any) -> None:
-        super().__init__(dataset, **given)
-        self._begun = 0
-        self._newest: weakref.ref[_Pass] | None = None
-
-    @property
-    def _auto_collation(self) -> bool:
-        # Torch gathers batches of `batch_size` unless this says that the dataset does.
-        return False
-
-    def __iter__(self) -> Any:
-        if self.num_workers == 0 and not self.pin_memory:
-            # All that torch would do, without what it does around each batch, which costs as much as reading it.
-            return _Pass(map(self.collate_fn, self.dataset), self)
-        if not self.persistent_workers:
-            return super().__iter__()
-        newest = None if self._newest is None else self._newest()
-        if newest is not None and not newest.is_over:
-            # Whoever reads that pass keeps its workers. The new ones begin where it ends.
-            self._iterator = None
-        self.dataset.passes_before = self._begun
-        self._begun += 1
-        begun = _Pass(super().__iter__(), self)
-        self._newest = weakref.ref(begun)
-        return begun
-
-
-class _Pass:
-    """One pass over the batches of a loader, which lives as long as the pass."""
-
-    def __init__(self, batches: Iterator[Any], loader: CachedDataLoader) -> None:
-        self._batches = batches
-        self._loader = loader
-        self.is_over = False
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    def __next__(self) -> Any:
-        try:
-            if not self.is_over:
-                return next(self._batches)
-        except StopIteration:
-            self.is_over = True
-        raise StopIteration
-
-    def __len__(self) -> int:
-        """Batches of the whole pass."""
-        return len(self._loader)
 
 
 def _warn(checked: "Arguments", plan: Plan, rank: int, workers: int, *, persistent: bool, in_group: bool) -> None:

@@ -1,10 +1,11 @@
 """The consuming side of a loader: in each loading worker, or in the main process if there are none."""
 
+import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from torch.utils.data import IterableDataset, get_worker_info
 
@@ -15,11 +16,12 @@ from dataset_rt.torch.diagnostics import log_event
 
 if TYPE_CHECKING:
     from dataset_rt._native import Dataset, SampleIterator
+    from dataset_rt.torch.artifacts import Kept
     from dataset_rt.torch.plan import Consumer, Plan
 
 
 class LoaderDataset(IterableDataset[Any]):
-    """What torch iterates: the batches of one rank as lists, of which every loading worker makes its own.
+    """The samples of one rank. Only its own loader can read them, which knows how they are divided among workers.
 
     This object is what travels to the workers: a path and a few numbers. Native state is made where it is used.
     """
@@ -32,6 +34,7 @@ class LoaderDataset(IterableDataset[Any]):
         num_workers: int,
         native_threads: int,
         sample_transform_fn: Callable[[Any], Any] | None,
+        kept: "Kept",
         *,
         persistent: bool,
         verbose: bool,
@@ -44,43 +47,70 @@ class LoaderDataset(IterableDataset[Any]):
         self.sample_transform_fn = sample_transform_fn
         self.persistent = persistent
         self.verbose = verbose
-        self.passes_before = 0
-        """Passes that other workers of the same loader have made: this one begins behind them."""
+        self.begun = 0
+        """Passes that were begun: a new reader goes on behind them."""
+        self._kept = kept
         self._reader: _Reader | None = None
-        self._lock = threading.Lock()
+        self._locks: dict[int, threading.Lock] = {}
 
     def __len__(self) -> int:
         """Samples of one pass, which torch divides by the batch size."""
         return self.plan.budget
 
-    def __iter__(self) -> Iterator[list[Any]]:
-        try:
-            batches = self.reader().begin_pass(self)
-        except Exception as error:
-            if get_worker_info() is None:
-                raise
-            # Torch expects a worker that begins another pass not to fail before its first batch.
-            return _Failing(error)
-        return batches
+    def __iter__(self) -> NoReturn:
+        raise RuntimeError(
+            "the dataset of a loader can only be read by that loader, because batches and shares of workers are made already; "
+            "iterate the loader itself, or pass what you need to to_torch_dataloader(...) instead of wrapping its dataset"
+        )
 
-    def reader(self) -> "_Reader":
-        """The reader of this process, made when it is first asked for."""
-        with self._lock:
-            if self._reader is None or self._reader.pid != os.getpid():
-                info = get_worker_info()
-                self._reader = _Reader(self, 0 if info is None else info.id)
-            return self._reader
+    def begin_pass(self) -> Iterator[list[Any]]:
+        """Take the next window of this process, and make a list of every batch of it in one call."""
+        with self.lock():
+            batches = self._reader_here().begin_pass(self)
+            self.begun += 1
+            return batches
+
+    def set_up(self) -> None:
+        """Make what this process needs for reading, before the first pass asks for it."""
+        with self.lock():
+            self._reader_here()
+
+    def lock(self) -> threading.Lock:
+        """Return the lock of this process: one that a thread holds during a fork stays locked in the child."""
+        return self._locks.setdefault(os.getpid(), threading.Lock())
+
+    def _reader_here(self) -> "_Reader":
+        if self._reader is None or self._reader.pid != os.getpid():
+            info = get_worker_info()
+            self._reader = _Reader(self, 0 if info is None else info.id)
+        return self._reader
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_reader", "_lock")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _reader=None, _lock=threading.Lock())
+        return self.__dict__ | {"_reader": None, "_locks": {}}
 
     def __repr__(self) -> str:
         return (
             f"LoaderDataset({self.plan}, rank={self.rank}, num_workers={self.num_workers}, config={str(self.config)!r})"
         )
+
+
+class Batches(IterableDataset[Any]):
+    """What torch iterates: the batches of one rank as lists, of which every loading worker makes its own."""
+
+    def __init__(self, dataset: LoaderDataset) -> None:
+        self.dataset = dataset
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        try:
+            return self.dataset.begin_pass()
+        except Exception as error:
+            if get_worker_info() is None:
+                raise
+            # Torch expects a worker that begins another pass not to fail before its first batch.
+            return _Failing(error)
 
 
 class Callback:
@@ -102,7 +132,7 @@ class Callback:
         return RuntimeError(f"{self.name} raised StopIteration; give next() a default, or catch it there")
 
 
-class _Batches(Iterator[list[Any]]):
+class _Lists(Iterator[list[Any]]):
     """The batches of one pass. It keeps the samples while any thread is asking for more of them."""
 
     def __init__(self, samples: "SampleIterator", size: int, transform: Callable[[Any], Any] | None) -> None:
@@ -131,11 +161,28 @@ class WorkerInit:
 
     def __call__(self, worker_id: int) -> None:
         """Set up worker `worker_id`."""
+        _end_with_parent()
         info = get_worker_info()
-        if info is not None and isinstance(info.dataset, LoaderDataset):
-            info.dataset.reader()
+        if info is not None and isinstance(info.dataset, Batches):
+            info.dataset.dataset.set_up()
         if self.worker_init_fn is not None:
             Callback("worker_init_fn", self.worker_init_fn)(worker_id)
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that wants its batches is gone.
+
+    Torch watches the process that forked this one, which under `forkserver` is another and lives as long as its children.
+    """
+    parent = multiprocessing.parent_process()
+    if parent is None or parent.pid == os.getppid():
+        return
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, name="parent-watch", daemon=True).start()
 
 
 class _Reader:
@@ -157,7 +204,7 @@ class _Reader:
             return iter(())
         samples = self._native.samples()
         self._log(loader, "reader_pass")
-        return _Batches(samples, self._consumer.batch_size, loader.sample_transform_fn)
+        return _Lists(samples, self._consumer.batch_size, loader.sample_transform_fn)
 
     # The loader keeps this object, which must not keep the loader: its files go with the last reference to it.
     def _log(self, loader: LoaderDataset, event: str) -> None:
@@ -188,7 +235,7 @@ def _open(loader: LoaderDataset, consumer: "Consumer") -> "Dataset":
         consumer.population.start,
         consumer.population.stop,
     )
-    passed = consumer.window(loader.passes_before)
+    passed = consumer.window(loader.begun)
     if passed:
         # A window is used up by the iterator that takes it, even if nobody reads from it.
         native.set_epoch_len(passed)

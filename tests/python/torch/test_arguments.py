@@ -45,11 +45,11 @@ WRONG_VALUES = {
     "seed": [-1, 2**64, "auto"],
     "samples_per_epoch": [0, -5, 2**53 + 1],
     "worker_partition": ["shard", ""],
-    "num_workers": [-1, "all"],
+    "num_workers": [-1, "all", 1025, 2**62],
     "timeout": [-1, float("inf"), float("nan"), 1.5],
     "native_num_workers": [0, -1, 1025, "all"],
     "multiprocessing_context": ["thread"],
-    "prefetch_factor": [0, -1, "none", 2],
+    "prefetch_factor": [0, -1, "none", 2, 2**16 + 1, 2**62],
     "persistent_workers": ["yes", True],
 }
 
@@ -78,7 +78,7 @@ def test_f08_an_impossible_value_is_a_value_error(dataset, name, value):
         {"samples_per_epoch": 2**53},
         {"timeout": 0.0},
         {"timeout": 5, "num_workers": 1},
-        {"prefetch_factor": 7, "num_workers": 1},
+        {"prefetch_factor": 2**16, "num_workers": 1},
         {"persistent_workers": True, "num_workers": 1},
         {"persistent_workers": False},
         {"native_num_workers": 1024},
@@ -110,6 +110,14 @@ def test_f08_work_dir_must_be_a_directory(dataset, tmp_path):
     with pytest.raises(NotADirectoryError) as no_directory:
         loader(dataset, work_dir=str(tmp_path / "file"))
     assert no_directory.value.filename == str(tmp_path / "file")
+
+
+@pytest.mark.parametrize(("work_dir", "found"), [("", "an empty text"), ("a\0b", r"a NUL in 'a\\x00b'")])
+def test_f08_a_work_dir_that_cannot_be_a_path_is_named(dataset, tmp_path, monkeypatch, work_dir, found):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=f"^work_dir must be an existing directory or None, found {found}$"):
+        loader(dataset, work_dir=work_dir)
+    assert list(tmp_path.iterdir()) == []
 
 
 def local(sample):

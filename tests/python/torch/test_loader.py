@@ -1,8 +1,11 @@
 """Loaders in the main process: length, batches, windows, seeds, snapshots, and who owns which rows."""
 
+import copy
 import gc
 import inspect
 import itertools
+import json
+import os
 import pickle
 import re
 import threading
@@ -326,6 +329,78 @@ def test_f08_the_directory_goes_with_the_last_reference(dataset):
         assert not directory.exists()
     finally:
         gc.enable()
+
+
+def forked(built):
+    """What a forked child reads."""
+    readable, writable = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writable, json.dumps(flat(built)).encode())
+        os._exit(0)
+    os.close(writable)
+    with os.fdopen(readable) as answer:
+        rows = [tuple(row) for row in json.loads(answer.read())]
+    assert os.waitpid(child, 0)[1] == 0
+    return rows
+
+
+COPIES = {
+    "pickle": lambda built: flat(pickle.loads(pickle.dumps(built))),
+    "deepcopy": lambda built: flat(copy.deepcopy(built)),
+    "fork": forked,
+}
+
+
+@pytest.mark.parametrize("pin", [False, True])
+@pytest.mark.parametrize("way", COPIES)
+@pytest.mark.filterwarnings("ignore:.*pin_memory")
+def test_f03_a_copy_goes_on_where_the_loader_was(dataset, way, pin):
+    order = in_order(dataset)
+    built = loader(dataset, shuffle=False, samples_per_epoch=3, batch_size=2, pin_memory=pin)
+    assert COPIES[way](built) == order[0:3]
+    assert flat(built) == order[0:3]
+    iter(built)
+    assert COPIES[way](built) == flat(built) == order[6:9]
+
+
+def test_f08_a_copy_in_this_process_keeps_the_directory(dataset):
+    built = loader(dataset, shuffle=False)
+    other = copy.deepcopy(built)
+    directory = built.dataset.config.parent
+    del built
+    gc.collect()
+    assert flat(other) == in_order(dataset)
+    del other
+    gc.collect()
+    assert not directory.exists()
+
+
+def test_b04_a_child_does_not_wait_for_a_thread_of_its_parent(dataset):
+    built = loader(dataset, shuffle=False)
+    with built.dataset.lock():
+        assert forked(built) == in_order(dataset)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_f03_no_other_loader_reads_the_dataset_of_a_loader(dataset, workers):
+    built = loader(dataset, num_workers=workers, batch_size=2)
+    method = {"multiprocessing_context": "fork"} if workers else {}
+    for given in ({"batch_size": 2}, {"batch_size": None}, {"worker_init_fn": built.worker_init_fn}):
+        wrapped = DataLoader(built.dataset, num_workers=workers, collate_fn=built.collate_fn, **method, **given)
+        with pytest.raises(RuntimeError, match=r"can only be read by that loader.*to_torch_dataloader"):
+            next(iter(wrapped))
+    assert len(flat(built)) == 10
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_f06_a_run_goes_on_at_any_pass(dataset, workers):
+    given = {"seed": 4, "samples_per_epoch": 4, "batch_size": 3, "num_workers": workers}
+    passes = [flat(built) for built in [loader(dataset, **given)] for _ in range(5)]
+    again = loader(dataset, **given)
+    for _ in range(3):
+        iter(again)
+    assert [flat(again), flat(again)] == passes[3:]
 
 
 def test_f08_any_finite_timeout_will_do(dataset):

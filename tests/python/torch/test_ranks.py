@@ -124,6 +124,19 @@ def test_f04_whatever_stops_one_rank_is_told_on_every_rank(paths, tmp_path):
     assert "refused on rank 1: RuntimeWarning: a CPU limit cannot be read" in other
 
 
+def warned(rank, paths):
+    warnings.simplefilter("error")
+    return len(loader(open_caches(paths), batch_size=2))
+
+
+def test_f04_a_warning_that_is_an_error_on_one_rank_fails_all(paths, tmp_path):
+    first, *others = run_ranks(3, tmp_path / "meeting", warned, paths)
+    assert first[0] == "UserWarning"
+    for kind, message in others:
+        assert kind == "ValueError"
+        assert "constructing it failed on rank 0: UserWarning: 11 samples per epoch do not divide evenly" in message
+
+
 def disagree_over_tcp(rank, paths, port):
     """Use a store like that of torchrun, which lives in the process of one rank, and let that one go first."""
     dist.destroy_process_group()
