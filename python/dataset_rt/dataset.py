@@ -308,7 +308,8 @@ class CachedDataset:
             work_dir: Existing directory in which the loader keeps what it exports. `None` takes a temporary one, which
                 goes with the loader.
             batch_size: Samples of a batch.
-            num_workers: Loading processes; 0 loads in this process. `'auto'` takes up to 4, one less than there are CPUs.
+            num_workers: Loading processes, up to 1024; 0 loads in this process. `'auto'` takes up to 4, one less than there
+                are CPUs.
             sample_transform_fn: Applied to each sample where it is loaded. Must be picklable for loading workers.
             collate_fn: Makes a batch of a list of samples, transformed if there is a transform.
             drop_last: Whether to leave out what makes no whole batch on every rank.
@@ -317,7 +318,7 @@ class CachedDataset:
             native_num_workers: Native threads of each consumer. `'auto'` shares the CPUs, up to 4 each.
             multiprocessing_context: How workers start; `'inherit'` leaves it to Python.
             worker_init_fn: Called in each worker with its number, after native set-up.
-            prefetch_factor: Batches that each worker prepares ahead; `'auto'` is 2.
+            prefetch_factor: Batches that each worker prepares ahead, up to 65536; `'auto'` is 2.
             persistent_workers: Whether workers outlive a pass. Those that do not begin anew each time and repeat the same
                 samples. `'auto'` keeps them.
             verbose: Whether to log seeds, numbers of processes and threads, and passes.
