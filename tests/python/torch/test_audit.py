@@ -42,8 +42,15 @@ RUNS = [
     (2, policies(3, 9, 40, 69, workers=2, method="fork")),
     (3, policies(0, 10, 23, 49, 61, 83, workers=2, method="fork")),
     (3, policies(5, 63, workers=1, method="fork")),
-    # Imports torch once for each worker.
+    (2, policies(44, workers=1, method="fork")),
+    # These import torch once for each worker.
     (2, policies(61, workers=1, method="spawn")),
+    (2, policies(2, workers=2, method="spawn")),
+    (2, policies(63, workers=2, method="forkserver")),
+    (3, policies(43, workers=1, method="spawn")),
+    (3, policies(20, workers=1, method="forkserver")),
+    (3, policies(1, workers=2, method="spawn")),
+    (3, policies(62, workers=2, method="forkserver")),
 ]
 
 
@@ -75,7 +82,9 @@ def test_f10_the_runs_cover_what_must_be_covered(runtime, paths):
         (1, 1)
     }
     with_workers = [(ranks, case) for ranks, cases in RUNS for case in cases if case.workers]
-    assert {case.method for _, case in with_workers} == {"spawn", "fork", "forkserver"}
+    assert {(ranks, case.workers, case.method) for ranks, case in with_workers if ranks > 1} == set(
+        product([2, 3], [1, 2], ["spawn", "fork", "forkserver"])
+    )
     assert {case.table for _, case in with_workers} == set(TABLES)
     assert {(case.partition, case.seed is None, case.drop_last) for _, case in with_workers} == set(
         product(["split", "replicate"], [True, False], [True, False])
