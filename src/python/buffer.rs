@@ -56,7 +56,7 @@ impl<'py> BufferView<'py> {
         if !contiguous {
             return None;
         }
-        let len = usize::try_from(self.view.len).unwrap_or(0);
+        let len = self.len();
         if len == 0 {
             return Some(&[]);
         }
@@ -65,17 +65,75 @@ impl<'py> BufferView<'py> {
         Some(unsafe { slice::from_raw_parts(self.view.buf.cast::<u8>(), len) })
     }
 
-    /// The bytes in the order of the elements, last index fastest.
-    pub(super) fn gather(&self) -> PyResult<Vec<u8>> {
-        let len = usize::try_from(self.view.len).unwrap_or(0);
-        let mut bytes = filled(0_u8, len, "a copy of a payload").map_err(|error| to_py_err(&error))?;
-        // SAFETY: the target has exactly `len` bytes, and the view is valid.
-        let status = unsafe {
-            ffi::PyBuffer_ToContiguous(bytes.as_mut_ptr().cast(), &raw const *self.view, self.view.len, ORDER)
-        };
-        if status == 0 { Ok(bytes) } else { Err(PyErr::fetch(self.py)) }
+    /// How many bytes the elements have.
+    pub(super) fn len(&self) -> usize {
+        usize::try_from(self.view.len).unwrap_or(0)
+    }
+
+    /// A copy of the bytes in the order of the elements, last index fastest. It is made in pieces, and `between` is called
+    /// before each: code of the user may run there, also in other threads, and what it writes may be in the copy.
+    pub(super) fn copy(&self, mut between: impl FnMut() -> PyResult<()>) -> PyResult<Vec<u8>> {
+        let mut bytes = filled(0_u8, self.len(), "a copy of a payload").map_err(|error| to_py_err(&error))?;
+        let mut start = 0;
+        for piece in bytes.chunks_mut(self.piece_bytes()) {
+            between()?;
+            self.copy_piece(start, piece)?;
+            start += piece.len();
+        }
+        Ok(bytes)
+    }
+
+    /// About [`PIECE_BYTES`]; for memory with gaps a multiple of what has the same first index.
+    fn piece_bytes(&self) -> usize {
+        if self.as_contiguous().is_some() {
+            return PIECE_BYTES;
+        }
+        let slice = self.slice_bytes();
+        (PIECE_BYTES / slice).max(1).saturating_mul(slice)
+    }
+
+    /// How many bytes have the same first index.
+    fn slice_bytes(&self) -> usize {
+        (self.len() / self.extent().max(1)).max(1)
+    }
+
+    /// How many values the first index takes.
+    fn extent(&self) -> usize {
+        if self.view.shape.is_null() {
+            return 1;
+        }
+        // SAFETY: a shape has a number for each dimension, and memory with gaps has one dimension or more.
+        usize::try_from(unsafe { *self.view.shape }).unwrap_or(0)
+    }
+
+    /// Copies the bytes from `start` on. In memory with gaps both ends lie between two values of the first index.
+    fn copy_piece(&self, start: usize, piece: &mut [u8]) -> PyResult<()> {
+        if let Some(bytes) = self.as_contiguous() {
+            piece.copy_from_slice(bytes.get(start..start + piece.len()).unwrap_or_default());
+            return Ok(());
+        }
+        let slice = self.slice_bytes();
+        let [first, count, len] = [start / slice, piece.len() / slice, piece.len()]
+            .map(|number| isize::try_from(number).unwrap_or(isize::MAX));
+        // SAFETY: the structure is plain data. The copy is only read, by one call, and never released.
+        let mut part = unsafe { std::ptr::read(&raw const *self.view) };
+        // SAFETY: memory with gaps has a shape and strides of `ndim` numbers.
+        let mut shape = unsafe { slice::from_raw_parts(part.shape, usize::try_from(part.ndim).unwrap_or(0)) }.to_vec();
+        if let Some(extent) = shape.first_mut() {
+            *extent = count;
+        }
+        part.shape = shape.as_mut_ptr();
+        part.len = len;
+        // SAFETY: this is where the exporter says the elements with this first index begin.
+        part.buf = unsafe { part.buf.cast::<u8>().offset(*part.strides * first) }.cast();
+        // SAFETY: the target has exactly as many bytes as the part, which lies within the view.
+        let status = unsafe { ffi::PyBuffer_ToContiguous(piece.as_mut_ptr().cast(), &raw const part, len, ORDER) };
+        if status == 0 { Ok(()) } else { Err(PyErr::fetch(self.py)) }
     }
 }
+
+/// Bytes that are copied without a look at whether somebody else wants the interpreter.
+pub(super) const PIECE_BYTES: usize = 4 << 20;
 
 /// Row-major, in the words of the protocol.
 const ORDER: std::ffi::c_char = b'C'.cast_signed();

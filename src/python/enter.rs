@@ -81,11 +81,21 @@ impl Waiter for Interpreter<'_, '_> {
     }
 
     fn check(&mut self) -> Result<()> {
-        if LET_OTHERS_IN.get().is_none_or(|last| last.elapsed() > LONGEST_HOLD) {
-            self.py.detach(|| ());
-            LET_OTHERS_IN.set(Some(Instant::now()));
-        }
+        let_others_in(self.py);
         self.signals()
+    }
+}
+
+/// Looks for signals between two pieces of work on the calling thread, and lets other threads in now and then.
+pub(super) fn pause(py: Python<'_>) -> PyResult<()> {
+    let_others_in(py);
+    py.check_signals()
+}
+
+fn let_others_in(py: Python<'_>) {
+    if LET_OTHERS_IN.get().is_none_or(|last| last.elapsed() > LONGEST_HOLD) {
+        py.detach(|| ());
+        LET_OTHERS_IN.set(Some(Instant::now()));
     }
 }
 

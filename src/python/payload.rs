@@ -1,10 +1,13 @@
 //! Payloads on their way in: what counts as bytes, and taking them without a copy where nothing can change them.
 
+use std::sync::Arc;
+
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::buffer::{BufferView, SharedPyBytes};
+use super::buffer::{BufferView, PIECE_BYTES, SharedPyBytes};
+use super::enter::pause;
 use super::scalar::Numpy;
 use crate::writer::{PayloadRef, SHARE_FROM};
 
@@ -12,8 +15,10 @@ use crate::writer::{PayloadRef, SHARE_FROM};
 pub(super) enum Payload<'py> {
     /// Bytes that nobody can change.
     Bytes(Bound<'py, PyBytes>),
-    /// Memory that is copied.
+    /// Memory that is copied when the sample is taken over.
     View(BufferView<'py>),
+    /// Memory that took long to copy.
+    Copy(Arc<Vec<u8>>),
 }
 
 impl<'py> Payload<'py> {
@@ -49,7 +54,10 @@ impl<'py> Payload<'py> {
                 "data must be bytes-like, found a buffer of Python objects; serialise them first".to_owned()
             ));
         }
-        Ok(Ok(Self::View(view)))
+        if view.len() <= PIECE_BYTES {
+            return Ok(Ok(Self::View(view)));
+        }
+        Ok(Ok(Self::Copy(Arc::new(view.copy(|| pause(data.py()))?))))
     }
 
     /// Calls `take` with the bytes. No Python code runs between looking at them and the return of `take`.
@@ -61,8 +69,9 @@ impl<'py> Payload<'py> {
             Self::Bytes(bytes) => Ok(take(PayloadRef::Copied(bytes.as_bytes()))),
             Self::View(view) => match view.as_contiguous() {
                 Some(bytes) => Ok(take(PayloadRef::Copied(bytes))),
-                None => Ok(take(PayloadRef::Copied(&view.gather()?))),
+                None => Ok(take(PayloadRef::Copied(&view.copy(|| Ok(()))?))),
             },
+            Self::Copy(bytes) => Ok(take(PayloadRef::Shared(Box::new(Arc::clone(bytes))))),
         }
     }
 }

@@ -37,6 +37,12 @@ impl SharedBytes for Vec<u8> {
     }
 }
 
+impl<T: SharedBytes> SharedBytes for Arc<T> {
+    fn as_slice(&self) -> &[u8] {
+        (**self).as_slice()
+    }
+}
+
 /// The payload of a sample on its way in.
 pub enum PayloadRef<'a> {
     /// Bytes that are copied now.

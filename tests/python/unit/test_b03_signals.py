@@ -2,6 +2,7 @@
 
 import collections
 import itertools
+import mmap
 import random
 import signal
 import threading
@@ -11,6 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import pytest
 from support import QUIET, Listed, numbered, opened, write
 
@@ -48,7 +50,7 @@ def stopped(operation: Callable[[], Any], stop_after: Callable[[float], None], a
     return time.monotonic() - started - after
 
 
-def endless(payload: bytes) -> Listed:
+def endless(payload: Any) -> Listed:
     """A source that runs no Python code of its own: only the writer can notice the signal."""
     return Listed("endless", itertools.repeat((payload, {"a": 1})))
 
@@ -60,6 +62,21 @@ def test_b03_write_sees_signals(
 ) -> None:
     def operation() -> None:
         runtime.write_cache(endless(bytes(size)), tmp_path, writer_config=QUIET.model_copy(update=config))
+
+    assert stopped(operation, stop_after) < PROMPTLY
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [mmap.mmap(-1, 4 << 30, mmap.MAP_PRIVATE, mmap.PROT_READ), np.broadcast_to(np.uint8(0), 4 << 30)],
+    ids=["whole", "gaps"],
+)
+def test_b03_copies_of_payloads_see_signals(
+    runtime: drt.DatasetRuntime, tmp_path: Path, stop_after: Callable[[float], None], payload: Any
+) -> None:
+    def operation() -> None:
+        runtime.write_cache(endless(payload), tmp_path, writer_config=QUIET)
 
     assert stopped(operation, stop_after) < PROMPTLY
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

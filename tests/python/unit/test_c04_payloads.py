@@ -53,6 +53,28 @@ PAYLOADS: list[tuple[str, Any, bytes]] = [
 ]
 
 
+# Larger than what is copied in one piece: 4 MiB.
+BIG = np.random.default_rng(0).integers(0, 256, (3, 1700, 2500), dtype=np.uint8)
+BIG_PAYLOADS: list[tuple[str, Any]] = [
+    ("bytearray", bytearray(BIG)),
+    ("numpy", BIG),
+    ("numpy sliced", BIG[:, 1:]),
+    ("numpy transposed", BIG.T),
+    ("numpy of one dimension", BIG.reshape(-1)[::-1]),
+    ("numpy with a long slice", BIG.reshape(1, 1700, 7500)[:, ::-1, :7000]),
+    ("numpy broadcast", np.broadcast_to(BIG[0, 0], (5000, 2500))),
+    ("numpy of words", np.asfortranarray(BIG.reshape(1700, 7500)[:, :7496].view(np.int64))),
+]
+
+
+@pytest.mark.parametrize("payload", [case[1] for case in BIG_PAYLOADS], ids=[case[0] for case in BIG_PAYLOADS])
+def test_c04_big_buffers_become_their_bytes(runtime: drt.DatasetRuntime, tmp_path: Path, payload: Any) -> None:
+    assert memoryview(payload).nbytes > 4 << 20
+    source = Listed("a", [(payload, {"row": 0}), (b"small", {"row": 1}), (payload, {"row": 2})])
+    content = memoryview(payload).tobytes()
+    assert [sample.data for sample in opened(runtime, write(runtime, tmp_path, source))] == [content, b"small", content]
+
+
 @pytest.mark.parametrize(("payload", "content"), [case[1:] for case in PAYLOADS], ids=[case[0] for case in PAYLOADS])
 @pytest.mark.parametrize("algo", ["none", "lz4"])
 def test_c04_buffers_become_their_bytes(
