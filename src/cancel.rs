@@ -55,6 +55,21 @@ pub trait Waiter {
     fn check(&mut self) -> Result<()>;
 }
 
+/// Does `work` on the calling thread while `waiter` waits: for what may have to wait for the disk, but not for long.
+///
+/// # Errors
+/// Those of `work`; [`Error::Interrupted`] when the caller wanted to stop before it.
+pub fn while_waiting<T: Send>(waiter: &mut dyn Waiter, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    let (mut work, mut result) = (Some(work), Err(Error::Interrupted));
+    waiter.wait(&mut |_| {
+        if let Some(work) = work.take() {
+            result = work();
+        }
+        true
+    })?;
+    result
+}
+
 /// Longest time a [`Waiter`] blocks before it looks for signals again.
 pub const WAIT_SLICE: Duration = Duration::from_millis(50);
 

@@ -80,6 +80,24 @@ pub fn ask_for(bytes: &[u8]) {
     let _ = bytes;
 }
 
+/// Reads the pages of a mapped file that `bytes` touch and waits for them. When it is called for one part of a file after the
+/// other, the kernel reads ahead, in larger pieces than it is asked for. Where that cannot be had, as before Linux 5.14, asks
+/// for the pages and does not wait.
+pub fn bring_in(bytes: &[u8]) {
+    #[cfg(target_os = "linux")]
+    {
+        let (start, len) = pages_of(bytes);
+        // SAFETY: the range is mapped, because its pages hold `bytes`; they are only read, and what cannot be read is an
+        // error of the call.
+        let status = unsafe { libc::madvise(start.cast_mut().cast(), len, libc::MADV_POPULATE_READ) };
+        if status != 0 {
+            ask_for(bytes);
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = bytes;
+}
+
 /// How often this thread has waited for the disk to give a page of a mapped file. Constant where nobody can tell.
 #[must_use]
 pub fn waits_for_disk() -> i64 {

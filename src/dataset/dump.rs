@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::metadata::Metadata;
 use super::{Dataset, update};
-use crate::cancel::Waiter;
+use crate::cancel::{Waiter, while_waiting};
 use crate::error::{Error, Result};
 use crate::format::dataset_config::{DATASET_CONFIG_FILE, DatasetConfig};
 use crate::format::table_read::TableFile;
@@ -85,23 +85,8 @@ impl Dataset {
     /// [`Error::File`] when the export or a cache is not there: the message names every such cache;
     /// [`Error::InvalidCache`] when the export is damaged or does not fit its caches; else as [`open`](Self::open).
     pub fn from_config(path: &Path, waiter: &mut dyn Waiter) -> Result<Self> {
-        let path = fs::canonicalize(path).map_err(|error| Error::file("open the exported dataset", path, error))?;
-        if path.is_dir() {
-            let text = format!("a directory; pass the file {DATASET_CONFIG_FILE} in it");
-            let source = io::Error::new(io::ErrorKind::IsADirectory, text);
-            return Err(Error::file("open the exported dataset", path, source));
-        }
-        let config = DatasetConfig::parse(&path, &MappedFile::open(&path)?)?;
-        let metadata_path = path.with_file_name(&config.metadata_file);
-        if matches!(fs::symlink_metadata(&metadata_path), Err(error) if error.kind() == io::ErrorKind::NotFound) {
-            return Err(not_found(
-                "open the exported dataset",
-                &metadata_path,
-                format!("its table is missing beside {}; move both files together", path.display()),
-            ));
-        }
-        check_caches(&path, &config.cache_paths)?;
-        let table = TableFile::open(&metadata_path)?;
+        let Export { path, config, table } = while_waiting(waiter, || Export::open(path))?;
+        let metadata_path = table_path(&path, &config);
         let reader = ReaderConfig {
             seed: config.seed,
             prefetch_size: config.prefetch_size,
@@ -136,6 +121,41 @@ impl Dataset {
         dataset.set_epoch_len(config.epoch_len)?;
         Ok(dataset)
     }
+}
+
+/// What was exported, with the table not read yet.
+struct Export {
+    /// Absolute path of the configuration.
+    path: PathBuf,
+    config: DatasetConfig,
+    table: TableFile,
+}
+
+impl Export {
+    fn open(path: &Path) -> Result<Self> {
+        let path = fs::canonicalize(path).map_err(|error| Error::file("open the exported dataset", path, error))?;
+        if path.is_dir() {
+            let text = format!("a directory; pass the file {DATASET_CONFIG_FILE} in it");
+            let source = io::Error::new(io::ErrorKind::IsADirectory, text);
+            return Err(Error::file("open the exported dataset", path, source));
+        }
+        let config = DatasetConfig::parse(&path, &MappedFile::open(&path)?)?;
+        let metadata_path = table_path(&path, &config);
+        if matches!(fs::symlink_metadata(&metadata_path), Err(error) if error.kind() == io::ErrorKind::NotFound) {
+            return Err(not_found(
+                "open the exported dataset",
+                &metadata_path,
+                format!("its table is missing beside {}; move both files together", path.display()),
+            ));
+        }
+        check_caches(&path, &config.cache_paths)?;
+        let table = TableFile::open(&metadata_path)?;
+        Ok(Self { path, config, table })
+    }
+}
+
+fn table_path(config_path: &Path, config: &DatasetConfig) -> PathBuf {
+    config_path.with_file_name(&config.metadata_file)
 }
 
 /// A file that is synced while it grows: one sync of everything at the end could not be stopped.

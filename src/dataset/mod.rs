@@ -20,7 +20,7 @@ pub use population::PopulationOrder;
 pub use samples::{Sample, Samples};
 pub use stream::SampleStream;
 
-use crate::cancel::Waiter;
+use crate::cancel::{Waiter, while_waiting};
 use crate::error::{Error, Result};
 use crate::format::schema::Schema;
 use crate::ids::{CacheId, SampleId};
@@ -87,7 +87,7 @@ impl Dataset {
     ) -> Result<Self> {
         config.check()?;
         let caches = open_caches(paths, config.validate_cache, &pool, waiter)?;
-        let population = MappedPopulation::open(population, caches.row_count())?;
+        let population = while_waiting(waiter, || MappedPopulation::open(population, caches.row_count()))?;
         let table = ActiveTable::exported(&population, &rows, &config, &pool, waiter)?;
         Self::over(caches, table, config, pool)
     }

@@ -1,7 +1,7 @@
 //! How many planned samples make one chunk, and who reads them: measured, see docs/performance.md.
 
 use crate::format::compression::CompressionAlgo;
-use crate::reader::{PlannedSample, SMALL_MEAN_BYTES};
+use crate::reader::{Manner, PlannedSample, SMALL_MEAN_BYTES};
 
 /// Draws of an iterator that are planned first, so that the first sample comes soon; later plans double.
 pub(super) const FIRST_PLAN: u64 = 16;
@@ -42,15 +42,52 @@ pub(super) struct Cut {
     pub(super) on_pool: bool,
 }
 
-/// Bytes of records that the kernel is asked to read ahead of what is planned.
+/// Bytes that the kernel is asked to read ahead of what is planned, while they may be on disk.
 const AHEAD_BYTES: u64 = 32 << 20;
 
-/// Most records that it is asked for.
-const AHEAD_RECORDS: u64 = 512;
+/// The same where the consumer has read nothing yet and may stop soon. It grows with what was read.
+const FIRST_AHEAD_BYTES: u64 = 4 << 20;
 
-/// Records to ask the kernel for ahead of what is planned, which have about so many bytes each.
-pub(super) fn records_ahead(mean_bytes: u64) -> u64 {
-    (AHEAD_BYTES / mean_bytes.max(1)).clamp(1, AHEAD_RECORDS)
+/// A record that is asked for costs as much as so many bytes, if it is smaller.
+const SEEK_BYTES: u64 = AHEAD_BYTES / 512;
+
+/// Bytes of records behind one another that are brought into memory at once, and most of these records.
+const RUN_BYTES: u64 = 2 << 20;
+const RUN_DRAWS: u64 = 16 << 10;
+
+/// How far ahead records are brought into memory. They have about `mean_bytes` each.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LookAhead {
+    pub(super) mean_bytes: u64,
+    pub(super) manner: Manner,
+}
+
+impl LookAhead {
+    /// Draws to bring into memory together.
+    pub(super) fn draws(self) -> u64 {
+        match self.manner {
+            Manner::Bring => (RUN_BYTES / self.mean_bytes).clamp(1, RUN_DRAWS),
+            // In several parts, so that some are on their way while others are read.
+            Manner::Ask => (AHEAD_BYTES / self.load(1) / 4).max(1),
+        }
+    }
+
+    /// Bytes that so many draws stand for.
+    pub(super) fn load(self, draws: u64) -> u64 {
+        let each = match self.manner {
+            Manner::Bring => self.mean_bytes,
+            Manner::Ask => self.mean_bytes.max(SEEK_BYTES),
+        };
+        draws.saturating_mul(each)
+    }
+
+    /// Most bytes to be brought into memory ahead of a consumer that was given so many samples.
+    pub(super) fn limit(self, delivered: u64) -> u64 {
+        match self.manner {
+            Manner::Bring => FIRST_AHEAD_BYTES.saturating_add(self.load(delivered)).min(AHEAD_BYTES),
+            Manner::Ask => AHEAD_BYTES,
+        }
+    }
 }
 
 /// Cuts the next chunk from `planned`. What the pool reads has at most `pool_limit` samples. While reads may wait for the

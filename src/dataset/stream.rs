@@ -5,20 +5,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cancel::Waiter;
-use crate::dataset::ahead::Ahead;
-use crate::dataset::policy::{self, FIRST_PLAN, LARGEST_PLAN, WINDOW_BYTES};
+use crate::dataset::ahead::{Ahead, NextRows};
+use crate::dataset::policy::{self, FIRST_PLAN, LARGEST_PLAN, LookAhead, WINDOW_BYTES};
 use crate::dataset::table::ActiveTable;
 use crate::error::{Error, Result};
 use crate::memory::keep_freed_blocks;
 use crate::pool::WorkerPool;
 use crate::prefetch::waits_for_disk;
-use crate::reader::{CacheSet, Chunk, PayloadBuffer, PendingFetch, PlannedSample, Stretch, fetch_all, plan};
+use crate::reader::{
+    CacheSet, Chunk, Drawn, Manner, PayloadBuffer, PendingFetch, PlannedSample, Stretch, fetch_all, plan,
+};
 
 /// Of so many chunks one is watched for waits.
 const WATCHED: u32 = 4;
 
 /// Of so many chunks one is read at once and so watched, although the kernel says that it is in memory.
 const DISTRUSTED: u32 = 64;
+
+/// Places all over the table that are looked at while records are brought into memory in order, and one more.
+const PROBES: u64 = 16;
 
 /// The samples of one window, as of the moment it was reserved.
 ///
@@ -30,7 +35,7 @@ pub struct SampleStream<B: PayloadBuffer> {
     table: Arc<ActiveTable>,
     pool: Arc<WorkerPool>,
     window: Window,
-    /// Draws of the window that were planned.
+    /// Draws of the window that were made, or that the pool is to make.
     planned: u64,
     /// Samples that were given out.
     delivered: u64,
@@ -42,6 +47,7 @@ pub struct SampleStream<B: PayloadBuffer> {
     /// Where draws are written to; kept for its memory.
     rows: Vec<u64>,
     ahead: Ahead,
+    look_ahead: LookAhead,
     /// Chunks that were asked for: not each of them is watched.
     chunks: u32,
     /// What went wrong behind the chunk that was given out last.
@@ -64,10 +70,10 @@ struct Limits {
     /// Draws of the next plan, and of the largest one.
     next_plan: u64,
     largest_plan: u64,
+    /// Draws that are brought into memory together next, if there is as much.
+    next_run: u64,
     /// Samples of one chunk on the pool: few enough to keep all its threads busy.
     pool_chunk: usize,
-    /// Records that the kernel is asked for ahead of what is planned, while they may be on disk.
-    ahead: u64,
 }
 
 /// One chunk in the queue.
@@ -105,9 +111,11 @@ impl<B: PayloadBuffer> SampleStream<B> {
             queue: prefetch_size,
             next_plan: FIRST_PLAN.min(largest_plan),
             largest_plan,
+            next_run: FIRST_PLAN,
             pool_chunk: usize::try_from(pool_chunk).unwrap_or(usize::MAX),
-            ahead: policy::records_ahead(set.mean_record_bytes()),
         };
+        let manner = if table.is_in_order() { Manner::Bring } else { Manner::Ask };
+        let look_ahead = LookAhead { mean_bytes: set.mean_record_bytes().max(1), manner };
         Self {
             set,
             table,
@@ -121,6 +129,7 @@ impl<B: PayloadBuffer> SampleStream<B> {
             queued: Size::default(),
             rows: Vec::new(),
             ahead: Ahead::default(),
+            look_ahead,
             chunks: 0,
             trouble: None,
         }
@@ -159,10 +168,8 @@ impl<B: PayloadBuffer> SampleStream<B> {
         self.chunks = self.chunks.wrapping_add(1);
         let waits = self.is_watched().then(waits_for_disk);
         self.prepare()?;
-        while self.queue.is_empty()
-            && let Some(planning) = self.ahead.pending()
-        {
-            waiter.wait(&mut |timeout| planning.wait(timeout))?;
+        while self.queue.is_empty() && !self.ahead.is_empty() {
+            waiter.wait(&mut |timeout| self.ahead.wait(timeout))?;
             self.prepare()?;
         }
         if let Some(Prepared::OnPool(front, _)) = self.queue.front()
@@ -234,52 +241,109 @@ impl<B: PayloadBuffer> SampleStream<B> {
     /// is empty, it gives them as they are.
     fn plan_more(&mut self) -> Result<Option<Stretch>> {
         let cold = self.set.temperature().is_cold();
-        if !cold && self.ahead.is_empty() {
-            self.draw(u64::MAX);
-            if self.queue.is_empty()
-                && self.chunks % DISTRUSTED != 1
-                && let Some(stretch) = Stretch::find(&self.set, &self.rows, policy::STRETCH_BYTES)
-            {
-                if stretch.is_in_memory(&self.set) {
-                    return Ok(Some(stretch));
-                }
-                self.ahead.announce(&self.set, &self.pool, self.rows.clone());
-                self.ahead.begin_to_plan(&self.set, &self.pool)?;
-                return Ok(None);
+        if cold || !self.ahead.is_empty() {
+            return self.plan_ahead(cold);
+        }
+        let draws = self.next_draws(u64::MAX);
+        self.rows.clear();
+        self.rows.resize(draws, 0);
+        self.table.physical_rows(self.position(), &mut self.rows);
+        self.planned += draws as u64;
+        if self.queue.is_empty()
+            && self.chunks % DISTRUSTED != 1
+            && let Some(stretch) = Stretch::find(&self.set, &self.rows, policy::STRETCH_BYTES)
+        {
+            if stretch.is_in_memory(&self.set) {
+                return Ok(Some(stretch));
             }
-            self.plan = plan(&self.set, &self.rows).into_iter();
-            return Ok(None);
+            let (rows, load) = (self.rows.clone(), self.look_ahead.load(draws as u64));
+            self.ahead.announce(&self.set, &self.pool, (Manner::Bring, load), || Drawn { rows, others: Vec::new() })?;
+            return self.plan_ahead(true);
         }
-        let planned = self.ahead.take_plan()?.unwrap_or_default();
-        if self.ahead.is_empty() {
-            self.announce_more();
-        }
-        // Before anything else is asked for: somebody waits for these.
-        self.ahead.begin_to_plan(&self.set, &self.pool)?;
-        while cold && self.ahead.announced() < self.limits.ahead && self.planned < self.window.len {
-            self.announce_more();
-        }
-        self.plan = planned.into_iter();
+        self.plan = plan(&self.set, &self.rows).into_iter();
         Ok(None)
     }
 
-    /// Has the kernel asked for the records of the next draws.
-    fn announce_more(&mut self) {
-        // In several parts, so that some are on their way while others are read.
-        self.draw((self.limits.ahead / 4).max(1));
-        if !self.rows.is_empty() {
-            self.ahead.announce(&self.set, &self.pool, self.rows.clone());
+    /// [`plan_more`](Self::plan_more) by the pool, with the kernel asked for what comes later.
+    fn plan_ahead(&mut self, cold: bool) -> Result<Option<Stretch>> {
+        if let Some(plan) = self.ahead.take_plan()? {
+            self.plan = plan.into_iter();
         }
+        if self.ahead.is_empty() {
+            self.announce_more()?;
+        }
+        // Before anything else is asked for: somebody waits for these.
+        let stretch = self.next_stretch()?;
+        while cold && self.planned < self.window.len && self.ahead.load() < self.look_ahead.limit(self.delivered) {
+            if self.look_ahead.manner == Manner::Bring && self.ahead.is_coming() {
+                // One after the other: two threads would look like random reads to the kernel.
+                break;
+            }
+            self.announce_more()?;
+        }
+        Ok(stretch)
     }
 
-    /// Takes the next draws, at most so many.
-    fn draw(&mut self, most: u64) {
-        let count = self.limits.next_plan.min(most).min(self.window.len - self.planned);
+    /// The next draws if they are in memory and need no looking for. Has the pool plan them if not.
+    fn next_stretch(&mut self) -> Result<Option<Stretch>> {
+        let most = usize::try_from(self.limits.largest_plan).unwrap_or(usize::MAX);
+        if let Some(NextRows { rows, in_runs, manner }) = self.ahead.next_rows(most)? {
+            let count = rows.len();
+            self.look_ahead.manner = if in_runs { Manner::Bring } else { Manner::Ask };
+            if manner == Manner::Bring
+                && self.chunks % DISTRUSTED != 1
+                && !self.set.temperature().is_distrustful()
+                && let Some(stretch) = Stretch::find(&self.set, rows, policy::STRETCH_BYTES)
+            {
+                if !self.queue.is_empty() || !self.plan.as_slice().is_empty() {
+                    // They need no plan if they are still in memory when their turn comes.
+                    return Ok(None);
+                }
+                if stretch.is_in_memory(&self.set) {
+                    self.ahead.take(count);
+                    return Ok(Some(stretch));
+                }
+            }
+        }
+        self.ahead.begin_to_plan(&self.set, &self.pool, most)?;
+        Ok(None)
+    }
+
+    /// Has the pool make the next draws and bring their records into memory.
+    fn announce_more(&mut self) -> Result<()> {
+        let most = self.look_ahead.draws();
+        let draws = match self.look_ahead.manner {
+            Manner::Ask => self.next_draws(most),
+            Manner::Bring => {
+                let draws = self.limits.next_run.min(most);
+                self.limits.next_run = draws.saturating_mul(8);
+                usize::try_from(draws.min(self.left())).unwrap_or(usize::MAX)
+            }
+        };
+        if draws > 0 {
+            let load = self.look_ahead.load(draws as u64);
+            let (table, manner, start) = (Arc::clone(&self.table), self.look_ahead.manner, self.position());
+            self.ahead.announce(&self.set, &self.pool, (manner, load), move || draw(&table, manner, start, draws))?;
+            self.planned += draws as u64;
+        }
+        Ok(())
+    }
+
+    /// Draws to be made next, at most so many.
+    fn next_draws(&mut self, most: u64) -> usize {
+        let draws = self.limits.next_plan.min(most).min(self.left());
         self.limits.next_plan = (self.limits.next_plan * 2).min(self.limits.largest_plan);
-        self.rows.clear();
-        self.rows.resize(usize::try_from(count).unwrap_or(usize::MAX), 0);
-        self.table.physical_rows(self.window.start + u128::from(self.planned), &mut self.rows);
-        self.planned += count;
+        usize::try_from(draws).unwrap_or(usize::MAX)
+    }
+
+    /// Where the next draws are.
+    fn position(&self) -> u128 {
+        self.window.start + u128::from(self.planned)
+    }
+
+    /// How many are to be made.
+    fn left(&self) -> u64 {
+        self.window.len - self.planned
     }
 }
 
@@ -289,6 +353,21 @@ impl<B: PayloadBuffer> Prepared<B> {
             Self::Here(_, size) | Self::Stretch(_, size) | Self::OnPool(_, size) => *size,
         }
     }
+}
+
+/// Makes the draws of a table from `start` on.
+fn draw(table: &ActiveTable, manner: Manner, start: u128, draws: usize) -> Drawn {
+    let mut rows = vec![0; draws];
+    table.physical_rows(start, &mut rows);
+    let mut others = Vec::new();
+    if manner == Manner::Bring {
+        let step = u128::from(table.len() / PROBES);
+        others.resize(usize::try_from(PROBES - 1).unwrap_or(0), 0);
+        for (number, other) in (1..).zip(&mut others) {
+            table.physical_rows(start + number * step, std::slice::from_mut(other));
+        }
+    }
+    Drawn { rows, others }
 }
 
 /// Reads chunks that nobody has begun to read, the first one first, and waits for `front` when there are none left.

@@ -90,6 +90,11 @@ impl ActiveTable {
         self.draws.rows()
     }
 
+    /// Whether draws go through the rows in their order.
+    pub(super) fn is_in_order(&self) -> bool {
+        self.draws.is_cyclic()
+    }
+
     /// Fills `rows` with the samples at `start` and the following draw positions.
     pub(super) fn physical_rows(&self, start: u128, rows: &mut [u64]) {
         self.draws.draws(start, rows);

@@ -3,13 +3,16 @@
 use std::hint::black_box;
 
 use crate::format::metadata::RawValue;
-use crate::prefetch::{ask_for, is_in_memory};
-use crate::reader::cache_set::{CacheSet, RecordPlace};
+use crate::prefetch::{ask_for, bring_in, is_in_memory, waits_for_disk};
+use crate::reader::cache_set::{CacheSet, Place, RecordPlace};
 use crate::reader::plan::{PlannedSample, plan};
 
 /// Bytes that are asked for at once. The kernel quietly leaves out what goes beyond the read-ahead of the device or its
 /// largest request, whichever is more; this is less than the usual one.
 const PIECE: usize = 512 << 10;
+
+/// Bytes of a record that are waited for when it is read alone: a larger one is copied without an interpreter.
+const LOOKED_AT: usize = 256 << 10;
 
 /// Payloads below this mean size are copied by whoever asked for them, who must not wait for the disk.
 pub const SMALL_MEAN_BYTES: usize = 16 << 10;
@@ -17,40 +20,108 @@ pub const SMALL_MEAN_BYTES: usize = 16 << 10;
 /// No page is smaller.
 const PAGE: usize = 4096;
 
-/// Asks the kernel to read the records of `rows` that are not in memory, without waiting for them.
-pub fn announce(set: &CacheSet, rows: &[u64]) {
-    let temperature = set.temperature();
-    let (mut missing, anyway) = (false, temperature.is_distrustful());
-    let mut announce = |cache: usize, stretch: &RecordPlace| {
+/// Records with no more bytes between them are read together with what lies between them.
+const GAP: usize = 16 << 10;
+
+/// A run has at least so many records, on average, where records are said to lie in runs.
+const RUN_RECORDS: usize = 8;
+
+/// How records come into memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// The kernel is asked for each record, and nobody waits: for records in many places.
+    Ask,
+    /// They are read one after the other, and their metadata is looked at: for records behind one another, for which the
+    /// kernel reads ahead by itself, in large pieces, which it does not if it is asked for them.
+    Bring,
+}
+
+/// Rows that were drawn.
+#[derive(Debug, Default)]
+pub struct Drawn {
+    /// In the order of their draws.
+    pub rows: Vec<u64>,
+    /// Others, far from them and from each other. Whether these are in memory tells something about the whole; whether
+    /// `rows` are only tells that the kernel read ahead, if it was brought to read what lies before them.
+    pub others: Vec<u64>,
+}
+
+/// Rows whose records are in memory, or on their way.
+#[derive(Debug)]
+pub struct Announced {
+    /// The rows, in the order of their draws.
+    pub rows: Vec<u64>,
+    /// Whether their records lie in a few runs.
+    pub in_runs: bool,
+}
+
+/// Has the kernel read the records of the rows that `draw` gives as far as they are not in memory.
+pub fn announce(set: &CacheSet, manner: Manner, draw: impl FnOnce() -> Drawn) -> Announced {
+    let waits = waits_for_disk();
+    let Drawn { rows, others } = draw();
+    let mut missing = others.iter().any(|row| !is_record_in_memory(set, set.place(*row)));
+    let mut runs = 0;
+    let mut finish = |cache: usize, run: &RecordPlace| {
+        runs += 1;
         // What cannot be mapped fails when it is read.
-        let _ = set.with_shard(cache, stretch.shard, |shard| {
-            for piece in shard.get(stretch.start..stretch.end).unwrap_or_default().chunks(PIECE) {
-                let absent = !is_in_memory(piece);
-                if absent || anyway {
-                    ask_for(piece);
-                }
-                missing |= absent;
-            }
+        let _ = set.with_shard(cache, run.shard, |shard| {
+            missing |= read_missing(set, manner, shard.get(run.start..run.end).unwrap_or_default());
         });
     };
-    let mut stretch: Option<(usize, RecordPlace)> = None;
-    for row in rows {
+    let mut run: Option<(usize, RecordPlace)> = None;
+    for row in &rows {
         let place = set.place(*row);
         let Ok(record) = set.record_place(place) else { continue };
-        match &mut stretch {
-            // Records behind one another are one stretch.
-            Some((_, last)) if last.shard == record.shard && last.end == record.start => last.end = record.end,
+        match &mut run {
+            Some((_, last)) if follows(last, &record) => last.end = record.end,
             _ => {
-                if let Some((cache, last)) = stretch.replace((place.cache, record)) {
-                    announce(cache, &last);
+                if let Some((cache, last)) = run.replace((place.cache, record)) {
+                    finish(cache, &last);
                 }
             }
         }
     }
-    if let Some((cache, last)) = stretch {
-        announce(cache, &last);
+    if let Some((cache, last)) = run {
+        finish(cache, &last);
     }
-    temperature.looked(missing);
+    if manner == Manner::Bring {
+        for row in &rows {
+            look_at_metadata(set, set.place(*row));
+        }
+    }
+    set.temperature().looked(missing || waits_for_disk() != waits);
+    Announced { in_runs: runs <= rows.len().div_ceil(RUN_RECORDS), rows }
+}
+
+/// Has the kernel read what is not in memory. Returns whether it says that anything is missing.
+fn read_missing(set: &CacheSet, manner: Manner, bytes: &[u8]) -> bool {
+    let mut missing = false;
+    for piece in bytes.chunks(PIECE) {
+        let absent = !is_in_memory(piece);
+        match manner {
+            // Also what is there already: the kernel reads on when that is touched.
+            Manner::Bring => bring_in(piece),
+            Manner::Ask if absent || set.temperature().is_distrustful() => ask_for(piece),
+            Manner::Ask => {}
+        }
+        missing |= absent;
+    }
+    missing
+}
+
+fn is_record_in_memory(set: &CacheSet, place: Place) -> bool {
+    let Ok(record) = set.record_place(place) else { return true };
+    let in_memory = set.with_shard(place.cache, record.shard, |shard| {
+        // Of a large one the beginning will do.
+        is_in_memory(shard.get(record.start..record.end.min(record.start.saturating_add(PIECE))).unwrap_or_default())
+    });
+    // What cannot be mapped fails when it is read.
+    in_memory.unwrap_or(true)
+}
+
+/// Whether a record lies behind others of its shard, and not far from them.
+fn follows(last: &RecordPlace, record: &RecordPlace) -> bool {
+    last.shard == record.shard && record.start.checked_sub(last.end).is_some_and(|gap| gap <= GAP)
 }
 
 /// [`plan`], and a look at everything that whoever makes samples of the rows will look at, except for large payloads: those are
@@ -60,16 +131,8 @@ pub fn plan_cold(set: &CacheSet, rows: &[u64]) -> Vec<PlannedSample> {
     let planned = plan(set, rows);
     let bytes: usize = planned.iter().filter_map(|sample| sample.found.as_ref().ok()).map(|found| found.len).sum();
     let small = bytes / planned.len().max(1) < SMALL_MEAN_BYTES;
-    let columns = set.schema().fields().len();
     for PlannedSample { place, found } in &planned {
-        let cache = set.caches().get(place.cache);
-        if let Some(values) = cache.and_then(|cache| cache.metadata().row(place.row)) {
-            for column in 0..columns {
-                if let Some(RawValue::Text(text)) = black_box(values.value(column)) {
-                    touch(text);
-                }
-            }
-        }
+        look_at_metadata(set, *place);
         if small && let Ok(found) = found {
             // What cannot be mapped fails when it is copied.
             let _ = set.with_shard(place.cache, found.stored.shard, |shard| {
@@ -78,6 +141,33 @@ pub fn plan_cold(set: &CacheSet, rows: &[u64]) -> Vec<PlannedSample> {
         }
     }
     planned
+}
+
+/// Reads everything that whoever makes one sample reads at once, so that it does not wait for the disk then.
+pub(super) fn look_at(set: &CacheSet, place: Place) {
+    let waits = waits_for_disk();
+    let mut missing = false;
+    if let Ok(record) = set.record_place(place) {
+        // What cannot be mapped fails when it is copied.
+        let _ = set.with_shard(place.cache, record.shard, |shard| {
+            let bytes = shard.get(record.start..record.end).unwrap_or_default();
+            missing = read_missing(set, Manner::Ask, bytes);
+            touch(bytes.get(..LOOKED_AT).unwrap_or(bytes));
+        });
+    }
+    look_at_metadata(set, place);
+    set.temperature().looked(missing || waits_for_disk() != waits);
+}
+
+/// Reads everything of the metadata of a sample that making it reads.
+pub(super) fn look_at_metadata(set: &CacheSet, place: Place) {
+    let cache = set.caches().get(place.cache);
+    let Some(values) = cache.and_then(|cache| cache.metadata().row(place.row)) else { return };
+    for column in 0..set.schema().fields().len() {
+        if let Some(RawValue::Text(text)) = black_box(values.value(column)) {
+            touch(text);
+        }
+    }
 }
 
 /// Reads a byte of every page.

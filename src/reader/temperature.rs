@@ -29,7 +29,8 @@ impl Temperature {
     }
 
     /// Whether what the kernel says about files in memory is not to be believed.
-    pub(super) fn is_distrustful(&self) -> bool {
+    #[must_use]
+    pub fn is_distrustful(&self) -> bool {
         self.blocks.load(Ordering::Relaxed) > PROBED
     }
 

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::cancel::{CancelToken, Waiter, Watching};
+use crate::cancel::{CancelToken, Waiter, Watching, while_waiting};
 use crate::checksum::hash_file;
 use crate::error::{Error, Result};
 use crate::format::index::IndexRow;
@@ -79,7 +79,9 @@ pub fn verify(
     let manifest_path = cache.path().join(MANIFEST_FILE);
     let sealed = manifest.version == FormatVersion::V3 && manifest.manifest_checksum.is_some();
     if sealed {
-        Manifest::verify_checksum(&manifest_path, MappedFile::open(&manifest_path)?.as_slice())?;
+        while_waiting(waiter, || {
+            Manifest::verify_checksum(&manifest_path, MappedFile::open(&manifest_path)?.as_slice())
+        })?;
     }
     let mut files = vec![
         (cache.path().join(METADATA_FILE), manifest.metadata_sha256.as_str()),

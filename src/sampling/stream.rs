@@ -84,6 +84,12 @@ impl DrawStream {
         row
     }
 
+    /// Whether the rows come in their order.
+    #[must_use]
+    pub fn is_cyclic(&self) -> bool {
+        matches!(self.0, Kind::Cyclic { .. })
+    }
+
     /// Fills `out` with the rows at `start`, `start + 1`, …. Windows come from a [`Cursor`], which never hands out
     /// one that passes the last position, 2^128 - 1.
     pub fn draws(&self, start: u128, out: &mut [u64]) {

@@ -160,11 +160,13 @@ impl Out<'_> {
 pub(in crate::dataset) struct MappedPopulation {
     header: Header,
     places: [Range<usize>; 4],
+    /// [`PART_WORDS`] for each of them.
+    parts: Vec<u64>,
     file: Buffer,
 }
 
 impl MappedPopulation {
-    /// Maps `path`. Nothing but the header is read.
+    /// Maps `path`. Nothing but the header and the list of parts is read.
     ///
     /// # Errors
     /// [`Error::File`], or [`Error::InvalidValue`] for a file that holds no population of `samples` samples.
@@ -185,7 +187,8 @@ impl MappedPopulation {
         match header.places() {
             Some((places, end)) if end == len && header.rows > 0 => {
                 if header.samples == samples {
-                    Ok(Self { header, places, file })
+                    let parts = numbers::<u64>(&file, &places[2]).to_vec();
+                    Ok(Self { header, places, parts, file })
                 } else {
                     Err(wrong(&format!("one over {}", header.samples)))
                 }
@@ -221,12 +224,12 @@ impl MappedPopulation {
         pool: &WorkerPool,
         waiter: &mut dyn Waiter,
     ) -> Result<DrawStream> {
-        let [_, weights, parts, cells] = &self.places;
+        let [_, weights, _, cells] = &self.places;
         if self.header.weighted == 0 {
             return DrawStream::uniform(rows.end - rows.start, seed);
         }
         let mut first_cell = 0_usize;
-        for part in numbers::<u64>(&self.file, parts).chunks_exact(PART_WORDS) {
+        for part in self.parts.chunks_exact(PART_WORDS) {
             let [start, end, capacity] = *part else { continue };
             let part_cells = if capacity == 0 { 0 } else { index(end.saturating_sub(start)) };
             if *rows == (start..end) {
