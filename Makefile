@@ -90,7 +90,7 @@ bench: $(VENV)/.group-bench $(VENV)/.group-torch extension
 	$(IN_VENV) benches/python/read_path.py
 	$(IN_VENV) benches/python/loader.py
 
-# Needs the package index once, for 0.4.8 and the peers. What it takes: COMPARE='--lines shuffled --sets AB', or '--help'.
+# Needs the package index once, for 0.4.8 and the peers. What it takes: COMPARE='--lines shuffled write --sets AB', or '--help'.
 COMPARE ?=
 
 compare: $(VENV)/.group-bench $(VENV)/.group-torch extension

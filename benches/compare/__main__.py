@@ -1,6 +1,6 @@
 """Measures every line with all its candidates in turns and prints and saves the table.
 
-python -m compare [--quick] [--rounds N] [--lines NAME,...] [--sets LETTERS] [--candidates NAME,...] [--memory DIR] [--disk DIR]
+python -m compare [--quick] [--rounds N] [--lines LINE ...] [--sets LETTERS] [--candidates NAME ...] [--memory DIR] [--disk DIR]
 """
 
 import argparse
@@ -25,21 +25,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m compare", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer samples and shorter measurements: minutes")
     parser.add_argument("--rounds", type=int, default=5, help="measurements of everything (default: 5)")
-    parser.add_argument("--lines", help="only these lines, with commas between them: 'write,in order'")
-    parser.add_argument(
-        "--sets", default="".join(name for name in SIZES if len(name) == 1), help="only these sets: 'AB'"
-    )
-    parser.add_argument("--candidates", help="ours and only these others: 'native,lmdb'")
+    parser.add_argument("--lines", nargs="+", metavar="LINE", help="only these lines: write 'in order'")
+    parser.add_argument("--sets", default="ABCETF-", help="only these sets: 'AB'")
+    parser.add_argument("--candidates", nargs="+", metavar="NAME", help="ours and only these others: native lmdb")
     parser.add_argument(
         "--memory", type=Path, default=Path("/dev/shm"), help="a memory file system (default: /dev/shm)"
     )
     parser.add_argument("--disk", type=Path, default=TARGET, help="a directory on a disk (default: target/compare)")
     arguments = parser.parse_args()
 
-    lines = [line for line in LINES if arguments.lines is None or line.name in arguments.lines.split(",")]
+    lines = [line for line in LINES if arguments.lines is None or line.name in arguments.lines]
     names = [name for name in ENTRIES if any(name in line.candidates for line in lines)]
     if arguments.candidates is not None:
-        names = [name for name in names if name in ("ours", *arguments.candidates.split(","))]
+        names = [name for name in names if name in ("ours", *arguments.candidates)]
     TARGET.mkdir(parents=True, exist_ok=True)
     environments = Environments(names)
     sizes = QUICK if arguments.quick else SIZES
@@ -52,10 +50,11 @@ def main() -> None:
     try:
         for place in places:
             for name in sizes:
-                if name[0] in arguments.sets:
-                    rounds.measure(
-                        name, sizes[name].count, [line for line in lines if line.place == place and name in line.goals]
-                    )
+                chosen = [
+                    line for line in lines if line.place == place and name in line.goals and name[0] in arguments.sets
+                ]
+                further = {line.beside: sizes[line.beside].count for line in chosen if line.beside}
+                rounds.measure(name, sizes[name].count, chosen, further)
     finally:
         rounds.end()
         for place in places.values():

@@ -37,7 +37,7 @@ class Child:
         )  # fmt: skip
 
     def ask(self, what: str, **arguments: Any) -> Any:
-        """The answer of a function of `compare.measures`."""
+        """The answer of a method of `compare.held.Holder`."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
@@ -65,14 +65,13 @@ def main(name: str) -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     faulthandler.enable()
-    measures = importlib.import_module("compare.measures")
-    bench: Any = None
+    holder: Any = None
     for line in sys.stdin:
         asked = json.loads(line)
         try:
-            if bench is None:
-                bench = measures.Bench(ENTRIES[name])
-            answer = {"value": getattr(bench, asked["do"])(**asked["with"])}
+            if holder is None:
+                holder = importlib.import_module("compare.held").Holder(ENTRIES[name])
+            answer = {"value": getattr(holder, asked["do"])(**asked["with"])}
         except (Exception, SystemExit) as error:
             traceback.print_exc()
             answer = {"error": f"{type(error).__name__}: {error}"}

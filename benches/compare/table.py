@@ -19,16 +19,18 @@ class Row:
     figures: dict[str, list[Figures]] = field(default_factory=dict)
     #: Why a candidate has no figures.
     missing: dict[str, str] = field(default_factory=dict)
+    #: How long measuring took.
+    seconds: float = 0.0
 
     def median(self, candidate: str, key: str = "value") -> float | None:
         """Over all rounds."""
         found = [figures[key] for figures in self.figures.get(candidate, ()) if key in figures]
         return statistics.median(found) if found else None
 
-    def ratio(self, candidate: str, base: str = "ours") -> float | None:
+    def ratio(self, candidate: str, base: str = "ours", key: str = "value") -> float | None:
         """How many times as much time, or memory, another takes: the median of the ratios within the rounds."""
         pairs = zip(self.figures.get(candidate, ()), self.figures.get(base, ()), strict=False)
-        ratios = [theirs["value"] / mine["value"] for theirs, mine in pairs]
+        ratios = [theirs[key] / mine[key] for theirs, mine in pairs]
         return statistics.median(ratios) if ratios else None
 
     def noise(self, candidate: str) -> float | None:
@@ -53,6 +55,11 @@ class Row:
         other = self.best(peers) if goal.of == BEST_PEER else goal.of
         ratio = None if other is None else self.ratio(other)
         name = f"{BEST_PEER} ({other})" if goal.of == BEST_PEER and other else goal.of
+        if goal.kind == "cpu":
+            ratio = None if other is None else self.ratio(other, key="cpu")
+            return (
+                None if ratio is None else ratio >= goal.bound
+            ), f"CPU {number(ratio)} of {name} (>= {goal.bound:g})"
         if goal.kind == "rate":
             return (None if ratio is None else ratio >= goal.bound), f"{number(ratio)} of {name} (>= {goal.bound:g})"
         inverse = None if ratio is None else 1 / ratio
@@ -68,6 +75,8 @@ def quantity(value: float | None, unit: str) -> str:
     """Seconds or bytes, in a unit that suits them."""
     if value is None:
         return "-"
+    if not unit:
+        return number(value)
     steps = {
         "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")),
         "B": ((1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B")),

@@ -10,14 +10,12 @@ import os
 import random
 import resource
 import statistics
-import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from floors import INDEX_ROW
+from disk import dd, evict, preads
 
 import dataset_rt as drt
 
@@ -37,38 +35,6 @@ class Written:
         for row in range(self._count):
             start = row % 4096
             yield drt.CacheInput(block[start : start + self._size], {"row": row})
-
-
-def evict(folder: Path) -> None:
-    """Drop the files from the page cache. Nobody may have them mapped."""
-    for file in folder.rglob("*.*"):
-        descriptor = os.open(file, os.O_RDONLY)
-        os.fsync(descriptor)
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        os.close(descriptor)
-
-
-def preads(cache: Path, rows: Sequence[int]) -> None:
-    """Reads records with eight threads, one buffer each."""
-    index = list(INDEX_ROW.iter_unpack((cache / "index.bin").read_bytes()))
-    shards = [os.open(shard, os.O_RDONLY) for shard in sorted((cache / "shards").iterdir())]
-
-    def read(part: Sequence[int]) -> None:
-        buffer = bytearray(max(length for _, _, length in index))
-        for row in part:
-            shard, offset, length = index[row]
-            os.preadv(shards[shard], [memoryview(buffer)[:length]], offset)
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(read, [rows[number::8] for number in range(8)]))
-    for shard in shards:
-        os.close(shard)
-
-
-def dd(cache: Path) -> None:
-    """Reads all shards with `dd`."""
-    for shard in sorted((cache / "shards").iterdir()):
-        subprocess.run(["dd", f"if={shard}", "of=/dev/null", "bs=1M", "status=none"], check=True)
 
 
 def measure(cache: Path, read: Callable[[], object]) -> float:

@@ -15,10 +15,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from disk import INDEX_ROW
+
 from dataset_rt import CachedSample
 
 ENVELOPE = struct.Struct("<Q")
-INDEX_ROW = struct.Struct("<QQQ")
 
 
 class PythonFloor:

@@ -20,6 +20,8 @@ class SampleSet:
     #: Samples read in one measurement.
     batch: int
     content: Literal["random", "lognormal", "text"] = "random"
+    #: Whether the metadata of all rows lies ready while they are written; otherwise it is made row by row, and takes no memory.
+    metadata_ready: bool = True
 
     def payloads(self) -> list[bytes]:
         """A few distinct payloads, which the samples take in turn: making them must not be what is measured."""
@@ -73,18 +75,15 @@ QUICK_SETS = [SampleSet(one.name, one.payload_bytes, max(one.count // 4, 16), ma
 
 
 class SetSource:
-    """The cache source of a sample set. `kind` makes a sample of payload and metadata: `CacheInput` of the library that is measured.
+    """The cache source of a sample set. `kind` makes a sample of payload and metadata: `CacheInput` of the library that is measured."""
 
-    The metadata of all rows lies ready, unless `lazy`: then it is made when it is asked for, and takes no memory.
-    """
-
-    def __init__(self, samples: SampleSet, kind: Callable[[bytes, Row], Any], *, lazy: bool = False) -> None:
+    def __init__(self, samples: SampleSet, kind: Callable[[bytes, Row], Any]) -> None:
         self.name = f"bytes-{samples.payload_bytes}"
         #: So many of them are given out.
         self.rows = samples.count
         self._samples, self._kind = samples, kind
         self._payloads = samples.payloads()
-        self._metadata = None if lazy else samples.metadata()
+        self._metadata = samples.metadata() if samples.metadata_ready else None
 
     def __iter__(self) -> Iterator[Any]:
         payloads, kind = self._payloads, self._kind

@@ -15,6 +15,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from memory import peak_since_reset, reset_peak, status
+
 import dataset_rt as drt
 
 MIB = 1 << 20
@@ -55,25 +57,17 @@ class Huge:
             yield drt.CacheInput(bytes([row % 256]) * HUGE_BYTES, {"row": row})
 
 
-def status(field: str) -> int:
-    """A size from this process's status, in bytes."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(f"{field}:"):
-            return int(line.split()[1]) * 1024
-    raise SystemExit(f"this system does not tell {field}")
-
-
 def measure(case: str, count: int, workers: int, directory: Path) -> None:
     """Writes one cache in this process and prints its line of the table."""
     source = {"tiny": Tiny, "huge": Huge}[case](count)
     config = drt.WriterConfig(show_progress=False, prefetch_size=64)
     with drt.DatasetRuntime(num_workers=workers) as runtime:
-        Path("/proc/self/clear_refs").write_text("5")
+        reset_peak()
         start = status("VmRSS")
         started = time.perf_counter()
         (result,) = runtime.write_cache(source, directory, writer_config=config)
         seconds = time.perf_counter() - started
-        grown = status("VmHWM") - start
+        grown = peak_since_reset() - start
     if isinstance(result, drt.CacheWriteError):
         raise SystemExit(result.message)
     size = TINY_BYTES if case == "tiny" else HUGE_BYTES

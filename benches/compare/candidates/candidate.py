@@ -6,6 +6,9 @@ from typing import Any, ClassVar
 
 from sets import SampleSet
 
+#: Samples in a batch of a loader.
+BATCH = 64
+
 #: Payload, label, score, split.
 Sample = tuple[bytes, int, float, str]
 
@@ -16,8 +19,13 @@ class Candidate:
     #: Whether it gives out samples, so that they can be compared with what was written.
     delivers: ClassVar[bool] = True
 
+    #: Whether it draws shuffled samples itself.
+    draws: ClassVar[bool] = False
+
     def __init__(self, samples: SampleSet) -> None:
         self.samples = samples
+        #: Whether what was written is open.
+        self.opened = False
 
     def source(self) -> Any:
         """The samples as something to iterate over, which gives pairs of payload and metadata and has `rows`, their number."""
@@ -48,6 +56,36 @@ class Candidate:
 
     def get_item(self, row: int) -> Any:
         """One sample; nobody knows which one is next."""
+        raise NotImplementedError
+
+    def fresh(self, directory: Path, *, shuffled: bool, count: int, rows: Sequence[int] | None = None) -> Iterator[Any]:
+        """Opens what was written once more, gives out samples, and closes it. `rows` are those that shuffled samples come from."""
+        other = type(self)(self.samples)
+        other.open(directory)
+        yield from other.shuffled(rows or ()) if shuffled else other.in_order(0, count)
+        other.close()
+
+    def fresh_dataset(self, directory: Path) -> Any:
+        """What new weights are given to."""
+
+    def weighted_table(self, dataset: Any) -> Any:
+        """New weights, in the form in which they are given."""
+        raise NotImplementedError
+
+    def reweigh(self, dataset: Any, table: Any) -> None:
+        """Gives new weights and draws a sample."""
+        raise NotImplementedError
+
+    def validate(self, directory: Path) -> None:
+        """Verifies everything that was written."""
+        raise NotImplementedError
+
+    def loader(self, directory: Path, count: int, workers: int, context: str | None) -> Any:
+        """A data loader that gives shuffled samples in lists of `BATCH`, with persistent workers if any."""
+        raise NotImplementedError
+
+    def import_statement(self) -> str:
+        """What a program begins with."""
         raise NotImplementedError
 
     def as_sample(self, given: Any) -> Sample:

@@ -1,19 +1,22 @@
 """This library, and the published version of it: both by their public interface alone."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 from sets import SampleSet, SetSource
 
 import dataset_rt as drt
 from compare.candidates import candidate
-from compare.candidates.candidate import Sample
+from compare.candidates.candidate import BATCH, Sample
 
 
 class Candidate(candidate.Candidate):
     """One cache. Its samples come in the library's own order; it always syncs."""
+
+    draws = True
 
     def __init__(self, samples: SampleSet, threads: int = 2, version: str | None = None) -> None:
         super().__init__(samples)
@@ -32,15 +35,17 @@ class Candidate(candidate.Candidate):
             raise SystemExit(f"the cache could not be written: {result.message}")
 
     def open(self, directory: Path) -> None:
-        (self.cache,) = (path for path in directory.iterdir() if path.name != "tmp")
-        self._ordered = self.dataset(shuffle=False)
-        self._shuffled = self.dataset(shuffle=True)
+        self._ordered = self._dataset(directory, shuffle=False)
+        self._shuffled = self._dataset(directory, shuffle=True)
+        self._directory = directory
         self._weighted: drt.CachedDataset | None = None
         self._cache_id = int(self._ordered.get_metadata()["cache_id"][0])
 
-    def dataset(self, *, shuffle: bool) -> Any:
+    def _dataset(self, directory: Path, *, shuffle: bool, validate: bool = False) -> Any:
         """The cache opened once more."""
-        return self._runtime.cached_dataset([self.cache], reader_config=drt.ReaderConfig(seed=1, shuffle=shuffle))
+        (cache,) = (path for path in directory.iterdir() if path.name != "tmp")
+        config = drt.ReaderConfig(seed=1, shuffle=shuffle, validate_cache=validate)
+        return self._runtime.cached_dataset([cache], reader_config=config)
 
     def close(self) -> None:
         del self._ordered, self._shuffled, self._weighted
@@ -57,16 +62,43 @@ class Candidate(candidate.Candidate):
 
     def weighted(self, rows: Sequence[int]) -> Iterable[Any]:
         if self._weighted is None:
-            import polars as pl
-
-            self._weighted = self.dataset(shuffle=True)
-            weights = pl.Series("weight", self.samples.weights())
-            self._weighted.update_metadata(self._weighted.get_metadata().with_columns(weights))
+            self._weighted = self.fresh_dataset(self._directory)
+            self.reweigh(self._weighted, self.weighted_table(self._weighted))
         self._weighted.set_epoch_len(len(rows))
         return self._weighted
 
     def get_item(self, row: int) -> Any:
         return self._ordered.get_item(self._cache_id, row)
+
+    def fresh(self, directory: Path, *, shuffled: bool, count: int, rows: Sequence[int] | None = None) -> Iterator[Any]:
+        """Draws its own rows."""
+        dataset = self._dataset(directory, shuffle=shuffled)
+        dataset.set_epoch_len(count)
+        yield from dataset
+
+    def fresh_dataset(self, directory: Path) -> Any:
+        return self._dataset(directory, shuffle=True)
+
+    def weighted_table(self, dataset: Any) -> Any:
+        weights = pl.Series("weight", self.samples.weights())
+        return dataset.get_metadata().with_columns(weights)
+
+    def reweigh(self, dataset: Any, table: Any) -> None:
+        dataset.update_metadata(table)
+        next(iter(dataset))
+
+    def validate(self, directory: Path) -> None:
+        self._dataset(directory, shuffle=True, validate=True)
+
+    def loader(self, directory: Path, count: int, workers: int, context: str | None) -> Any:
+        """With its defaults, but for how workers start."""
+        given = {"multiprocessing_context": context} if workers else {}
+        return self._dataset(directory, shuffle=True).to_torch_dataloader(
+            batch_size=BATCH, samples_per_epoch=count, collate_fn=list, num_workers=workers, verbose=False, **given
+        )
+
+    def import_statement(self) -> str:
+        return "import dataset_rt; dataset_rt.DatasetRuntime"
 
     def as_sample(self, given: Any) -> Sample:
         metadata = given.metadata

@@ -5,10 +5,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from litdata import StreamingDataset
+from litdata import StreamingDataLoader, StreamingDataset
 from litdata.streaming import Cache
 
-from compare.candidates.candidate import Sample
+from compare.candidates.candidate import BATCH, Sample
 from compare.candidates.packed import pack, unpack
 from compare.candidates.peer import Peer
 
@@ -38,6 +38,13 @@ class Candidate(Peer):
 
     def get_item(self, row: int) -> Sample:
         return unpack(self._get(row))
+
+    def loader(self, directory: Path, count: int, workers: int, context: str | None) -> Any:
+        """Its own loader; workers unpack the samples."""
+        part = count / self.samples.count
+        dataset = StreamingDataset(str(directory), shuffle=True, subsample=part, transform=unpack)
+        given = {"persistent_workers": True, "multiprocessing_context": context} if workers else {}
+        return StreamingDataLoader(dataset, batch_size=BATCH, num_workers=workers, collate_fn=list, **given)
 
     def row_of(self, given: Sample, asked: int) -> None:
         return None

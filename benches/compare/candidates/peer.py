@@ -1,10 +1,12 @@
 """What the peers have in common: they are given pairs of payload and metadata."""
 
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from sets import Row, SetSource
 
 from compare.candidates.candidate import Candidate
+from compare.candidates.loaders import Rows, map_loader
 
 
 class Pair(NamedTuple):
@@ -19,3 +21,9 @@ class Peer(Candidate):
 
     def source(self) -> SetSource:
         return SetSource(self.samples, Pair)
+
+    def loader(self, directory: Path, count: int, workers: int, context: str | None) -> Any:
+        if not self.opened:
+            self.open(directory)
+            self.opened = True
+        return map_loader(Rows(self, directory), self.samples.count, count, workers, context)

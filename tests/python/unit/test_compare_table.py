@@ -56,6 +56,13 @@ def test_a_goal_is_met_or_missed_or_could_not_be_measured(goal: Goal, met: bool 
     assert goal.of in shown
 
 
+def test_a_goal_by_processor_time_does_not_look_at_the_clock() -> None:
+    found = row(ours=[1.0], near=[9.0])
+    found.figures = {"ours": [{"value": 1.0, "cpu": 4.0}], "near": [{"value": 9.0, "cpu": 2.0}]}
+    assert found.verdict(Goal("cpu", 0.5, "near"), PEERS)[0] is True
+    assert found.verdict(Goal("cpu", 0.51, "near"), PEERS)[0] is False
+
+
 def test_several_goals_are_met_only_together() -> None:
     assert combined([True, True]) is True
     assert combined([True, None, False]) is False
