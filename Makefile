@@ -28,7 +28,7 @@ help:
 	@echo 'make demo    build the release extension and run examples/quickstart.py'
 	@echo 'make test    everything that checks the project: Rust tests, doctests, Python tests'
 	@echo 'make interop tests against the published package 0.4.8; part of make test'
-	@echo 'make lint    formatting, clippy, ruff, mypy, import contracts'
+	@echo 'make lint    formatting, clippy, ruff, mypy, basedpyright, import contracts'
 	@echo 'make bench   the benchmarks under benches/'
 	@echo 'make compare this library, its published version, its peers and its floors in one table; compare-quick in 6 minutes'
 	@echo 'make fuzz    damaged files against the reader, a minute for each target; needs a C++ compiler'
@@ -83,6 +83,8 @@ lint: $(VENV)/.group-lint
 	@$(STEP) 'ruff check' $(IN_VENV) -m ruff check
 	@$(STEP) 'ruff format' $(IN_VENV) -m ruff format --check
 	@$(STEP) 'mypy' $(IN_VENV) -m mypy
+	@$(STEP) 'basedpyright' $(VENV)/bin/basedpyright --level warning
+	@$(STEP) 'completeness of types' $(IN_VENV) .ci/types
 	@$(STEP) 'import contracts' env PYTHONPATH=python $(VENV)/bin/lint-imports --no-logo --no-cache
 
 bench: $(VENV)/.group-bench $(VENV)/.group-torch extension

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from PIL import Image, ImageDraw
@@ -29,7 +30,7 @@ class Digits:
         self.split = split
 
     def __iter__(self) -> Iterator[drt.CacheInput]:
-        digits = load_digits()
+        digits: Any = load_digits()
         for number, (pixels, label) in enumerate(zip(digits.images, digits.target, strict=True)):
             if ("test" if number % 7 == 0 else "train") == self.split:
                 yield drt.CacheInput(pixels.astype("uint8").tobytes(), {"label": int(label), "split": self.split})
@@ -37,7 +38,7 @@ class Digits:
 
 def main() -> None:
     """Parse the command line and run the job in a directory that is removed unless it is to be kept."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the caches in DIR")
     parser.add_argument("--picture", type=Path, metavar="FILE", default=Path("quickstart.png"), help="contact sheet")
     arguments = parser.parse_args()
@@ -137,7 +138,9 @@ def save_contact_sheet(dataset: drt.CachedDataset, file: Path, columns: int = 12
     for position, sample in enumerate(dataset):
         left = margin + position % columns * cell_width
         top = margin + position // columns * cell_height
-        digit = Image.frombytes("L", (SIDE, SIDE), sample.data).point(lambda ink: 255 - ink * 255 // 16)
+        digit = Image.frombytes("L", (SIDE, SIDE), sample.data).point(
+            [max(0, 255 - ink * 255 // 16) for ink in range(256)]
+        )
         sheet.paste(digit.resize((SIDE * zoom, SIDE * zoom), Image.Resampling.NEAREST), (left, top))
         draw.text((left + SIDE * zoom // 2 - 3, top + SIDE * zoom + 1), str(sample.metadata["label"]), fill=0)
     file.parent.mkdir(parents=True, exist_ok=True)

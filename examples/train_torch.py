@@ -26,7 +26,7 @@ class Digits:
         self.split = split
 
     def __iter__(self) -> Iterator[drt.CacheInput]:
-        digits = load_digits()
+        digits: Any = load_digits()
         for number, (pixels, label) in enumerate(zip(digits.images, digits.target, strict=True)):
             if ("test" if number % 7 == 0 else "train") == self.split:
                 yield drt.CacheInput(pixels.astype("uint8").tobytes(), {"label": int(label)})

@@ -1,7 +1,7 @@
 """Configurations: frozen, strict, checked at construction and once more by the native code."""
 
 from pathlib import Path
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -14,7 +14,7 @@ Size: TypeAlias = Annotated[int, Field(ge=1, le=_MAX_INT64)]
 
 
 class _Config(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, validate_default=False)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", strict=True, validate_default=False)
 
 
 class ShardCompression(_Config):

@@ -54,7 +54,8 @@ def arrow_stream(metadata: "pl.DataFrame | ArrowStream") -> ArrowStream:
     if polars is not None and isinstance(metadata, polars.LazyFrame):
         raise TypeError("metadata must be a table, found a polars LazyFrame; call .collect() on it first")
     if polars is not None and isinstance(metadata, polars.DataFrame):
-        for name, dtype in metadata.schema.items():
+        frame: Any = metadata
+        for name, dtype in frame.schema.items():
             # Polars refuses to nest objects in other types, and hands those at the top over as bare pointers.
             if dtype == polars.Object:
                 raise ValueError(

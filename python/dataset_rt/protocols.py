@@ -2,9 +2,17 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from dataset_rt.records import CachedSample, CacheInput
+
+if TYPE_CHECKING:
+    from torch.utils.data import IterableDataset
+
+    # What is returned is one of torch's; the class exists without torch all the same.
+    class _OfTorch(IterableDataset[CachedSample], ABC): ...
+else:
+    _OfTorch = ABC
 
 
 @runtime_checkable
@@ -22,7 +30,7 @@ class CacheSource(Protocol):
         ...
 
 
-class SizedTorchIterableDataset(ABC):
+class SizedTorchIterableDataset(_OfTorch):
     """The samples of a dataset as a `torch.utils.data.IterableDataset` with a length.
 
     `CachedDataset.to_torch_iterable_dataset` returns one.

@@ -45,8 +45,8 @@ class Child:
     def __init__(self, number: int, start: Start, deadline: float) -> None:
         self.job: Job | None = None
         self.ready = False
-        self.finishing = False
-        self.lost = False
+        self.finishing: bool = False
+        self.lost: bool = False
         self.deadline = deadline
         self._sender: threading.Thread | None = None
         self._exit_code: int | None = None

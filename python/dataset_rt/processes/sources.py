@@ -12,7 +12,7 @@ class Probe:
     """
 
     def __init__(self, source: Any) -> None:
-        self.wanted = False
+        self.wanted: bool = False
         self.source = source
         self.known_fingerprint: Any = None
         self._name: Any = None

@@ -36,7 +36,7 @@ class StopSwitch:
 
     def __init__(self) -> None:
         # Nobody asked: the parent cannot be heard any more.
-        self.lost = False
+        self.lost: bool = False
         self._requested = False
         self._armed = False
 

@@ -92,7 +92,7 @@ class Artifacts:
             _sweep(base, owner)
         else:
             base = work_dir
-        self.path = base.resolve() / owner.directory_name()
+        self.path: Path = base.resolve() / owner.directory_name()
         self.path.mkdir(mode=0o700 if work_dir is None else 0o777)
         self._managed = work_dir is None
 

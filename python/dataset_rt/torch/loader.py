@@ -35,11 +35,11 @@ def build(dataset: "CachedDataset", **given: Any) -> CachedDataLoader:
             undo.callback(exported.discard)
             return checked, workers, threads, exported
 
+        loader: CachedDataLoader | None = None
         if group is None:
-            prepared = prepare()
-            random_seed = secrets.randbits(64)
+            loader = _construct(dataset, *prepare(), group, secrets.randbits(64))
         else:
-            record, refusal = None, None
+            prepared, record, refusal = None, None, None
             try:
                 prepared = prepare()
                 record = _record(dataset, prepared[0])
@@ -47,9 +47,7 @@ def build(dataset: "CachedDataset", **given: Any) -> CachedDataLoader:
                 # Whatever one rank cannot do, all should hear of.
                 refusal = error
             random_seed = agreement.agree(group, record, refusal)[0][_RANDOM_SEED]
-        if group is None:
-            loader = _construct(dataset, *prepared, group, random_seed)
-        else:
+            assert prepared is not None, "a refusal has been raised"
             refusal = None
             try:
                 loader = _construct(dataset, *prepared, group, random_seed)
@@ -57,6 +55,7 @@ def build(dataset: "CachedDataset", **given: Any) -> CachedDataLoader:
                 refusal = error
             # Nobody may go on alone to where the others are waited for.
             agreement.agree(group, {}, refusal, "constructing it failed")
+            assert loader is not None, "a refusal has been raised"
         undo.pop_all()
         return loader
 
@@ -69,8 +68,8 @@ def _resolve(
     world_size = None if group is None else group.world_size
     workers, threads = checked.num_workers, checked.native_num_workers
     # The launcher's word is checked wherever there is a group, so that a wrong one does not wait for another machine.
-    if world_size is not None or workers == "auto" or threads == "auto":
-        local_ranks = resources.local_ranks(os.environ, world_size)
+    asks = world_size is not None or workers == "auto" or threads == "auto"
+    local_ranks = resources.local_ranks(os.environ, world_size) if asks else 1
     if workers == "auto" or threads == "auto":
         budget = resources.observe(resources.affinity())
         for problem in budget.problems:

@@ -23,7 +23,8 @@ class CachedDataLoader(DataLoader[Any]):
     next. A copy (by `pickle`, `copy` or a fork) goes on where this loader was when it was made, with workers of its own.
     """
 
-    dataset: LoaderDataset
+    # Torch declares a variable; nobody gives it another value.
+    dataset: LoaderDataset  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __init__(self, dataset: LoaderDataset, **given: Any) -> None:
         super().__init__(dataset, **given)

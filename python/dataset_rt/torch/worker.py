@@ -189,7 +189,7 @@ class _Reader:
     """Native state of one consumer: its rows, and how far it has come."""
 
     def __init__(self, loader: LoaderDataset, worker: int) -> None:
-        self.pid = os.getpid()
+        self.pid: int = os.getpid()
         self._consumer = loader.plan.consumer(loader.rank, worker, max(1, loader.num_workers))
         self._native: Dataset | None = None
         if self._consumer.quota == 0:

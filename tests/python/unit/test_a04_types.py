@@ -1,51 +1,19 @@
 """A4: type information, checked against the runtime."""
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 import dataset_rt
 
 PACKAGE = Path(dataset_rt.__file__).parent
 
-PROGRAM = """
-from collections.abc import Iterator
-from pathlib import Path
-
-import dataset_rt as drt
-import polars as pl
-from typing_extensions import assert_type
-
-
-class Source:
-    name = "a"
-
-    def __iter__(self) -> Iterator[drt.CacheInput]:
-        yield drt.CacheInput(b"", {"n": 1, "f": 0.5, "s": "x", "b": True})
-
-
-runtime = drt.DatasetRuntime(num_workers=1)
-source: drt.CacheSource = Source()
-results = runtime.write_cache([Source()], Path("x"))
-assert_type(results, list[drt.CacheWriteSuccess | drt.CacheWriteError])
-result = runtime.from_cache_sources(source, "x", reader_config=drt.ReaderConfig(seed=1))
-match result:
-    case drt.CacheSourcesDatasetSuccess(dataset, _):
-        assert_type(dataset, drt.CachedDataset)
-        for sample in dataset:
-            assert_type(sample, drt.CachedSample)
-            assert_type(sample.data, bytes)
-        assert_type(dataset.get_metadata(), pl.DataFrame)
-        dataset.update_metadata(dataset.get_metadata())
-        assert_type(dataset.cache_paths, list[Path])
-    case drt.CacheSourcesDatasetError(_, message):
-        assert_type(message, str)
-
-runtime.write_cache("name", "x")  # type: ignore[arg-type]
-drt.DatasetRuntime(2)  # type: ignore[call-arg]
-dataset.get_item("a", 0)  # type: ignore[arg-type]
-"""
+PROGRAMS = Path(__file__).parents[1] / "typing"
 
 
 def run(*arguments: str, folder: Path) -> None:
@@ -64,6 +32,27 @@ def test_a04_stub_of_the_native_module_agrees_with_it(tmp_path: Path) -> None:
     run("mypy.stubtest", "dataset_rt._native", "--concise", folder=tmp_path)
 
 
-def test_a04_users_get_the_documented_types(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(PROGRAM)
-    run("mypy", "--strict", "program.py", folder=tmp_path)
+@pytest.fixture(params=["users.py", "users_torch.py"])
+def program(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A program of users, away from the configuration of this project."""
+    if request.param == "users_torch.py":
+        pytest.importorskip("torch.utils.data")
+    shutil.copy(PROGRAMS / request.param, tmp_path)
+    return str(request.param)
+
+
+def test_a04_mypy_gives_users_the_documented_types(program: str, tmp_path: Path) -> None:
+    # Torch takes a minute to look through, once.
+    run("mypy", "--strict", "--cache-dir", str(PROGRAMS.parents[2] / ".mypy_cache" / "users"), program, folder=tmp_path)
+
+
+def test_a04_basedpyright_gives_users_the_documented_types(program: str, tmp_path: Path) -> None:
+    pytest.importorskip("basedpyright")
+    config = {
+        "extraPaths": [str(PACKAGE.parent)],
+        "typeCheckingMode": "standard",
+        "reportUnnecessaryTypeIgnoreComment": "error",
+        "include": [program],
+    }
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(config))
+    run("basedpyright", "--pythonpath", sys.executable, folder=tmp_path)
