@@ -47,7 +47,7 @@ class LoaderDataset(IterableDataset[Any]):
         self.sample_transform_fn = sample_transform_fn
         self.persistent = persistent
         self.verbose = verbose
-        self.begun = 0
+        self.begun: int = 0
         """Passes that were begun: a new reader goes on behind them."""
         self._kept = kept
         self._reader: _Reader | None = None
