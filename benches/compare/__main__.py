@@ -7,8 +7,10 @@ import argparse
 import json
 import platform
 import shutil
+import signal
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import dataset_rt
@@ -17,7 +19,7 @@ from compare.environments import ROOT, TARGET, Environments
 from compare.lines import LINES
 from compare.rounds import Rounds
 from compare.sizes import QUICK, SIZES
-from compare.table import details, summary
+from compare.table import Row, details, summary
 
 
 def main() -> None:
@@ -47,6 +49,8 @@ def main() -> None:
         "disk": Path(tempfile.mkdtemp(prefix="dataset-rt-compare-", dir=arguments.disk)),
     }
     rounds = Rounds(environments, names, places, rounds=arguments.rounds, budget=0.08 if arguments.quick else 0.5)
+    # What was measured until somebody had enough is told all the same.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         for place in places:
             for name in sizes:
@@ -55,26 +59,32 @@ def main() -> None:
                 ]
                 further = {line.beside: sizes[line.beside].count for line in chosen if line.beside}
                 rounds.measure(name, sizes[name].count, chosen, further)
+    except KeyboardInterrupt:
+        print("stopped")
     finally:
         rounds.end()
         for place in places.values():
             shutil.rmtree(place)
 
-    stamp = time.strftime("%Y-%m-%d-%H%M%S")
     versions = ", ".join(f"{name} {version}" for name, version in environments.versions().items())
-    head = (
+    report(
         f"{time.strftime('%Y-%m-%d')}, {platform.machine()}, Python {platform.python_version()}, {arguments.rounds} rounds"
-        f"{', quick' if arguments.quick else ''}, {time.monotonic() - started:.0f} s. dataset-rt {dataset_rt.__version__}; {versions}."
+        f"{', quick' if arguments.quick else ''}, {time.monotonic() - started:.0f} s. dataset-rt {dataset_rt.__version__}; {versions}.",
+        rounds.rows,
     )
-    text = f"{head}\n\n{summary(rounds.rows, PEERS)}\n"
+
+
+def report(head: str, rows: Sequence[Row]) -> None:
+    """Prints the table, and leaves it, that of all candidates and all figures in files."""
+    stamp = TARGET / time.strftime("%Y-%m-%d-%H%M%S")
+    text = f"{head}\n\n{summary(rows, PEERS)}\n"
     print("\n" + text)
-    (TARGET / f"{stamp}.md").write_text(f"{text}\n{details(rounds.rows)}\n")
+    stamp.with_suffix(".md").write_text(f"{text}\n{details(rows)}\n")
     figures = [
-        {"line": row.line.name, "set": row.set_name, "figures": row.figures, "missing": row.missing}
-        for row in rounds.rows
+        {"line": row.line.name, "set": row.set_name, "figures": row.figures, "missing": row.missing} for row in rows
     ]
-    (TARGET / f"{stamp}.json").write_text(json.dumps({"head": head, "rows": figures}, indent=1) + "\n")
-    print(f"all candidates: {(TARGET / stamp).relative_to(ROOT)}.md, all figures: the same with .json")
+    stamp.with_suffix(".json").write_text(json.dumps({"head": head, "rows": figures}, indent=1) + "\n")
+    print(f"all candidates: {stamp.relative_to(ROOT)}.md, all figures: the same with .json")
 
 
 if __name__ == "__main__":

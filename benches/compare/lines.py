@@ -124,6 +124,7 @@ WARM = (
         "B",
         whole=True,
         own_process=True,
+        rounds=2,
     ),
     Line(
         "validate_cache", "opening.validated", goals("blake3", False, C=0.93), ("ours", "0.4.8", "blake3"), whole=True
@@ -163,7 +164,7 @@ LOADING = (
         "DataLoader, private memory of a worker",
         "loading.worker_memory",
         {"B": (time(1.1, "torch alone"),)},
-        ("ours", "torch alone", "memmap"),
+        ("ours", "torch alone"),
         "B",
         whole=True,
         own_process=True,

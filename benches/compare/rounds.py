@@ -51,6 +51,7 @@ class Rounds:
             self._prepare(name, rows, [line for line in lines if line.beside == name], place)
         ready = self._prepare(set_name, count, lines, place)
         rows = [Row(line, set_name) for line in lines]
+        self.rows.extend(rows)
         jobs = [(row, self._counts(row, ready, count, place)) for row in rows]
         for number in range(self._rounds):
             for row, counts in jobs:
@@ -68,7 +69,6 @@ class Rounds:
         for each in (set_name, *further):
             self._release(each, ready)
             shutil.rmtree(place / each, ignore_errors=True)
-        self.rows.extend(rows)
         spent = ", ".join(f"{row.line.name} {row.seconds:.0f} s" for row in rows)
         print(f"{set_name}: {time.monotonic() - started:.0f} s; {spent}", flush=True)
 
