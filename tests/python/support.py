@@ -99,6 +99,27 @@ def run_python(program: str, *arguments: str, timeout: float = 240, **options: A
     )
 
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def run_example(folder: Path, example: str, *arguments: str) -> str:
+    """Run an example as a user would, in a directory of its own; give what it says. It must leave no caches behind."""
+    environment = os.environ | {"TMPDIR": str(folder / "tmp")}
+    (folder / "tmp").mkdir()
+    finished = subprocess.run(
+        [sys.executable, str(EXAMPLES / example), *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=400,
+    )
+    assert finished.returncode == 0, finished.stderr
+    # What torch leaves is its own affair.
+    assert [entry.name for entry in (folder / "tmp").iterdir() if not entry.name.startswith("torch")] == []
+    return finished.stdout
+
+
 @contextlib.contextmanager
 def files_end_at(length: int) -> Iterator[None]:
     """No file of this process grows beyond a length meanwhile: as on a full disk, writes fail with an `OSError`."""

@@ -1,29 +1,9 @@
 """Runs examples/quickstart.py as a user would, and looks at what it leaves behind."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 from PIL import Image
-
-EXAMPLE = Path(__file__).parents[3] / "examples" / "quickstart.py"
-
-
-def run(folder: Path, *arguments: str) -> str:
-    environment = os.environ | {"TMPDIR": str(folder / "tmp")}
-    (folder / "tmp").mkdir()
-    finished = subprocess.run(
-        [sys.executable, str(EXAMPLE), *arguments],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=400,
-    )
-    assert finished.returncode == 0, finished.stderr
-    assert list((folder / "tmp").iterdir()) == []
-    return finished.stdout
+from support import run_example
 
 
 def counts(output: str, heading: str) -> dict[int, int]:
@@ -34,7 +14,7 @@ def counts(output: str, heading: str) -> dict[int, int]:
 
 
 def test_quickstart_rebalances_repeats_and_leaves_only_the_picture(tmp_path: Path) -> None:
-    output = run(tmp_path)
+    output = run_example(tmp_path, "quickstart.py")
 
     before = counts(output, "classes after filtering")
     after = counts(output, "with weights")
@@ -50,7 +30,7 @@ def test_quickstart_rebalances_repeats_and_leaves_only_the_picture(tmp_path: Pat
 
 
 def test_quickstart_keeps_the_caches_where_it_is_told(tmp_path: Path) -> None:
-    run(tmp_path, "--keep", "kept", "--picture", "pictures/digits.png")
+    run_example(tmp_path, "quickstart.py", "--keep", "kept", "--picture", "pictures/digits.png")
     assert sorted(entry.name for entry in (tmp_path / "kept").iterdir() if entry.name != "tmp") == [
         "digits-test",
         "digits-train",

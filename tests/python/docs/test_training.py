@@ -1,33 +1,12 @@
 """Runs the examples that train with PyTorch as a user would, and reads what they say."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support import run_example
 
 pytest.importorskip("torch.utils.data")
-
-EXAMPLES = Path(__file__).parents[3] / "examples"
-
-
-def run(folder: Path, example: str, *arguments: str) -> str:
-    environment = os.environ | {"TMPDIR": str(folder / "tmp")}
-    (folder / "tmp").mkdir()
-    finished = subprocess.run(
-        [sys.executable, str(EXAMPLES / example), *arguments],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=400,
-    )
-    assert finished.returncode == 0, finished.stderr
-    # Neither caches nor what loaders exported stay behind.
-    assert [entry.name for entry in (folder / "tmp").iterdir() if not entry.name.startswith("torch")] == []
-    return finished.stdout
 
 
 def accuracy(output: str) -> tuple[float, int]:
@@ -37,7 +16,7 @@ def accuracy(output: str) -> tuple[float, int]:
 
 
 def test_a_classifier_learns_from_a_cache(tmp_path: Path) -> None:
-    output = run(tmp_path, "train_torch.py")
+    output = run_example(tmp_path, "train_torch.py")
     percent, tested = accuracy(output)
     assert percent > 95
     assert tested == 257
@@ -45,7 +24,7 @@ def test_a_classifier_learns_from_a_cache(tmp_path: Path) -> None:
 
 
 def test_two_ranks_learn_in_step_and_test_every_sample_once(tmp_path: Path) -> None:
-    output = run(tmp_path, "train_ddp.py")
+    output = run_example(tmp_path, "train_ddp.py")
     percent, tested = accuracy(output)
     assert percent > 95
     assert tested == 257
