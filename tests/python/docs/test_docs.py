@@ -93,7 +93,7 @@ def run_program(file: Path, text: str) -> None:
 
 
 TEACHING = ["README.md", *(f"docs/{name}.md" for name in ("quickstart", "determinism", "python-api"))]
-TEACHING += [f"docs/guides/{name}.md" for name in ("command-line", "existing-caches", "pytorch", "writing")]
+TEACHING += [f"docs/guides/{name}.md" for name in ("command-line", "existing-caches", "moving", "pytorch", "writing")]
 
 
 @pytest.mark.parametrize("name", TEACHING)
