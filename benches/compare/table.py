@@ -113,6 +113,11 @@ def summary(rows: Sequence[Row], peers: Sequence[str]) -> str:
             word,
         ]
         text.append(f"| {' | '.join(cells)} |")
+    failures = {(name, why): row for row in reversed(rows) for name, why in row.missing.items()}
+    text.extend(
+        f"\n{name} is missing from '{row.line.name}' on {row.set_name} on: {why}"
+        for (name, why), row in failures.items()
+    )
     return "\n".join(text)
 
 

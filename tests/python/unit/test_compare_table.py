@@ -2,7 +2,7 @@
 
 import pytest
 from compare.lines import BEST_PEER, Goal, Line
-from compare.table import Row, combined, quantity
+from compare.table import Row, combined, quantity, summary
 
 PEERS = ("near", "far", "away")
 
@@ -83,3 +83,13 @@ def test_several_goals_are_met_only_together() -> None:
 )
 def test_quantities_have_three_digits_and_a_unit(value: float | None, unit: str, text: str) -> None:
     assert quantity(value, unit) == text
+
+
+def test_who_is_missing_is_told_once_below_the_table() -> None:
+    rows = [row(ours=[1.0]), row(ours=[1.0], near=[3.0])]
+    for each in rows:
+        each.missing["far"] = "cannot be installed"
+    text = summary(rows, PEERS)
+    assert text.count("far is missing from 'line' on A on: cannot be installed") == 1
+    assert text.count("\n| line | A | 1.00 s |") == 2
+    assert "near 3.00 s, 3.00" in text
