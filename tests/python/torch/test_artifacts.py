@@ -16,6 +16,7 @@ pytest.importorskip("torch.utils.data")
 from support import files_end_at, numbered, opened, write
 from torch_support import loader
 
+import dataset_rt as drt
 from dataset_rt.torch.artifacts import PREFIX, Owner
 
 
@@ -33,7 +34,7 @@ def temporary(tmp_path, monkeypatch):
     return directory
 
 
-def test_f08_work_dir_keeps_a_directory_for_each_loader(dataset, tmp_path):
+def test_f08_work_dir_keeps_a_directory_for_each_loader(runtime, dataset, tmp_path):
     work_dir = tmp_path / "work"
     work_dir.mkdir()
     loaders = [loader(dataset, work_dir=work_dir), loader(dataset, work_dir=str(work_dir), shuffle=False)]
@@ -55,6 +56,9 @@ def test_f08_work_dir_keeps_a_directory_for_each_loader(dataset, tmp_path):
             "metadata_file": "metadata.arrow",
         }
         assert pl.read_ipc(directory / "metadata.arrow").equals(dataset.get_metadata())
+        again = drt.CachedDataset.from_config(directory / "dataset.json")
+        assert again.get_metadata().equals(dataset.get_metadata())
+        assert list(again) == list(opened(runtime, dataset.cache_paths))
 
 
 def test_f08_a_managed_directory_lives_as_long_as_loader_and_iterators(dataset, temporary):

@@ -17,7 +17,7 @@ import pytest
 pytest.importorskip("torch.utils.data")
 
 import torch
-from support import break_record, numbered, opened, write
+from support import break_record, native_threads, numbered, opened, write
 from torch.utils.data import DataLoader
 from torch_support import identities, loader, recorded_events
 
@@ -329,6 +329,18 @@ def test_f08_the_directory_goes_with_the_last_reference(dataset):
         assert not directory.exists()
     finally:
         gc.enable()
+
+
+def test_f08_construction_starts_no_reader_and_the_first_pass_does(dataset):
+    before = len(native_threads())
+    with recorded_events() as log:
+        built = loader(dataset, native_num_workers=3, verbose=True)
+        assert [event["event"] for event in log.events] == ["loader_ready"]
+        assert len(native_threads()) == before
+        reading = iter(built)
+        assert len(native_threads(before + 3)) == before + 3
+    assert [event["event"] for event in log.events] == ["loader_ready", "reader_started", "reader_pass"]
+    assert len(next(reading)) == 1
 
 
 def forked(built):

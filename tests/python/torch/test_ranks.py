@@ -50,6 +50,25 @@ def test_f04_a_random_seed_is_agreed_and_only_rank_zero_warns_of_padding(paths, 
     assert [each[2] for each in outcomes[1:]] == [[], []]
 
 
+def leave_out(rank, paths, batch_size):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        built = loader(open_caches(paths), batch_size=batch_size, drop_last=True)
+    return len(built), len(list(built)), [str(warning.message) for warning in caught]
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "batches", "told"),
+    [(2, 2, "each rank takes 4 in 2 batches, 8 in all (3 left out)"), (6, 0, "0 in 0 batches, 0 in all (11 left out)")],
+)
+def test_f04_rank_zero_warns_of_what_is_left_out_even_if_it_is_everything(paths, tmp_path, batch_size, batches, told):
+    first, second = (result for _, result in run_ranks(2, tmp_path / "meeting", leave_out, paths, batch_size))
+    assert first[:2] == second[:2] == (batches, batches)
+    [message] = first[2]
+    assert told in message
+    assert second[2] == []
+
+
 def construct(rank, paths, of_rank, rows_of_rank=None):
     dataset = open_caches(paths[rank] if isinstance(paths[0], list) else paths)
     if rows_of_rank is not None:

@@ -1,5 +1,6 @@
 """Loading workers: every start method, windows from pass to pass, callbacks, errors, and what becomes of processes."""
 
+import contextlib
 import copy
 import gc
 import itertools
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,7 @@ from torch.utils.data import get_worker_info
 from torch_support import fast_start, identities, loader, parse_event, tagged
 
 from dataset_rt.torch.plan import Plan
+from dataset_rt.torch.worker import Batches
 
 
 @pytest.fixture
@@ -146,6 +149,13 @@ def test_f03_two_live_iterators_of_persistent_workers_have_windows_of_their_own(
 def tagged_pid(samples):
     [identity] = identities(samples)
     return os.getpid(), identity
+
+
+@pytest.mark.filterwarnings("ignore:persistent_workers=False")
+@pytest.mark.parametrize("order", [{"seed": "random"}, {"shuffle": False}])
+def test_f03_what_workers_repeat_does_not_depend_on_an_explicit_seed(dataset, order):
+    built = loader(dataset, samples_per_epoch=6, num_workers=1, batch_size=3, persistent_workers=False, **order)
+    assert list(built) == list(built)
 
 
 @pytest.mark.filterwarnings("ignore:persistent_workers=False")
@@ -343,6 +353,56 @@ def test_f03_a_worker_that_is_killed_between_two_passes_is_replaced(dataset, kno
     assert workers_of(built) != [victim.pid]
 
 
+class Waiting:
+    """Makes batches when somebody has written to a pipe."""
+
+    def __init__(self, pipe: Path) -> None:
+        self.pipe = pipe
+
+    def __call__(self, batch):
+        self.pipe.read_bytes()
+        return identities(batch)
+
+
+def test_f03_a_batch_that_timed_out_is_given_later(dataset, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    batches = iter(
+        loader(dataset, shuffle=False, batch_size=11, num_workers=1, timeout=0.1, collate_fn=Waiting(tmp_path / "pipe"))
+    )
+    with pytest.raises(RuntimeError, match=r"timed out after 0\.1 seconds"):
+        next(batches)
+    (tmp_path / "pipe").write_bytes(b"go on")
+    given = []
+    while not given:
+        with contextlib.suppress(RuntimeError):
+            given = next(batches)
+    assert given == in_order(dataset)
+
+
+def own_memory(_batch):
+    """KiB that this process shares with no file."""
+    [line] = [
+        line for line in Path("/proc/self/smaps_rollup").read_text().splitlines() if line.startswith("Anonymous:")
+    ]
+    return int(line.split()[1])
+
+
+def test_f07_workers_keep_no_table_of_their_own(dataset):
+    import polars as pl
+
+    given = {"num_workers": 1, "batch_size": 64, "samples_per_epoch": 256, "collate_fn": own_memory}
+    small = max(loader(dataset, **given))
+    rows = 4_000_000
+    frame = dataset.get_metadata()[[0]]
+    many = pl.concat([frame] * 8).select(pl.all().repeat_by(rows // 8).explode()).with_row_index("order")
+    dataset.update_metadata(many.with_columns(weight=pl.col("order") % 7 + 1.0))
+    built = loader(dataset, **given)
+    assert built.dataset.plan.rows == rows
+    assert len(ForkingPickler.dumps(Batches(built.dataset))) < 4096
+    # Weights alone would be 31,250 KiB.
+    assert max(built) - small < 8_000
+
+
 def leave(_batch):
     os._exit(3)
 
@@ -411,7 +471,7 @@ from torch_support import identities
 if __name__ == "__main__":
     runtime = drt.DatasetRuntime(num_workers=1)
     dataset = runtime.cached_dataset([sys.argv[1]], reader_config=drt.ReaderConfig(seed=1))
-    given = {"num_workers": 1, "collate_fn": identities, "verbose": False}
+    given = {"num_workers": 1, "collate_fn": identities}
     loader = dataset.to_torch_dataloader(multiprocessing_context="forkserver", **given)
     next(iter(loader))
     print(loader._iterator._workers[0].pid, flush=True)
@@ -424,11 +484,16 @@ def test_b04_a_worker_of_a_fork_server_ends_with_the_process_that_reads(dataset,
     program.write_text(FORGOTTEN)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "TMPDIR": str(tmp_path)}
     command = [sys.executable, str(program), str(dataset.cache_paths[0])]
-    with (tmp_path / "printed").open("wb") as printed:
-        # No pipe: the end of one would wait for the worker.
-        killed = subprocess.run(command, env=environment, stdout=printed, check=False)
+    with (tmp_path / "printed").open("wb") as printed, (tmp_path / "logged").open("wb") as logged:
+        # No pipes: the end of one would wait for the worker.
+        killed = subprocess.run(command, env=environment, stdout=printed, stderr=logged, check=False)
     assert killed.returncode == -signal.SIGKILL
-    wait_for_the_end_of([int((tmp_path / "printed").read_text())])
+    worker = (tmp_path / "printed").read_text().strip()
+    wait_for_the_end_of([int(worker)])
+    # Nobody has configured any logging there.
+    events = [parse_event(line) for line in (tmp_path / "logged").read_text().splitlines() if line.startswith("event=")]
+    assert [event["event"] for event in events] == ["loader_ready", "reader_started", "reader_pass"]
+    assert [event["pid"] == worker for event in events] == [False, True, True]
 
 
 def test_a03_workers_are_gone_with_the_loader(dataset):
