@@ -93,7 +93,9 @@ def run_program(file: Path, text: str) -> None:
 
 
 TEACHING = ["README.md", *(f"docs/{name}.md" for name in ("quickstart", "determinism", "python-api"))]
-TEACHING += [f"docs/guides/{name}.md" for name in ("command-line", "existing-caches", "moving", "pytorch", "writing")]
+TEACHING += [
+    f"docs/guides/{name}.md" for name in ("command-line", "existing-caches", "moving", "weights", "pytorch", "writing")
+]
 
 
 @pytest.mark.parametrize("name", TEACHING)
