@@ -22,7 +22,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 FUZZ_TARGETS := manifest index record metadata open
 FUZZ_SECONDS ?= 60
 
-.PHONY: help demo test interop lint bench compare compare-quick fuzz docs wheel prerequisites extension extension-quick
+.PHONY: help demo test interop lint bench compare compare-quick fuzz docs wheel check-wheel prerequisites extension extension-quick
 
 help:
 	@echo 'make demo    build the release extension and run examples/quickstart.py'
@@ -33,7 +33,8 @@ help:
 	@echo 'make compare this library, its published version, its peers and its floors in one table; compare-quick in 6 minutes'
 	@echo 'make fuzz    damaged files against the reader, a minute for each target; needs a C++ compiler'
 	@echo 'make docs    the manual and the reference of the Rust crate, into site/ and target/doc'
-	@echo 'make wheel   a release wheel, into dist/'
+	@echo 'make wheel   a release wheel and a source distribution, into dist/'
+	@echo 'make check-wheel  the unit tests in fresh environments with that wheel; needs the package index'
 
 prerequisites:
 	@.ci/prerequisites $(PYTHON)
@@ -121,6 +122,17 @@ docs: $(VENV)/.group-docs
 	@$(STEP) 'manual' $(IN_VENV) -m mkdocs build --strict --quiet
 	@echo 'site/index.html and target/doc/dataset_rt/index.html'
 
+# Only what was just built: `.ci/wheel` looks at everything there.
 wheel: $(VENV)/.group-build
+	@rm -rf dist
 	@$(STEP) 'build the wheel (minutes on a fresh clone)' $(MATURIN) build --release --locked --out dist
-	@ls -1t dist/*.whl | head -n 1
+	@$(STEP) 'build the source distribution' $(MATURIN) sdist --out dist
+	@$(STEP) 'look at what is in them' $(IN_VENV) .ci/wheel --contents
+	@ls dist/*
+
+# The unit tests where the wheel is installed, and a wheel out of the source distribution. Needs the package index; minutes for
+# each environment.
+check-wheel: wheel
+	@$(IN_VENV) .ci/wheel
+	@$(STEP) 'build a wheel out of the source distribution' env CARGO_TARGET_DIR='$(CURDIR)/target' \
+		$(IN_VENV) -m pip wheel --quiet --no-deps --wheel-dir target/wheel-of-source dist/*.tar.gz
