@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dataset_rt._native import find_staging, sweep_staging
 from dataset_rt.command_line.output import FAILURES, complain, count, printable, reason, size, tell, tell_json
+from dataset_rt.paths import path_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +19,7 @@ def run(arguments: argparse.Namespace) -> int:
     """List or remove; give 1 if something cannot be looked at or removed."""
     base = arguments.base
     try:
-        if not Path(base).is_dir():
+        if not Path(path_text(base, "BASE")).is_dir():
             raise ValueError(f"{base}: expected a directory that holds caches, found none")
         found = find_staging(base)
     except FAILURES as error:

@@ -10,6 +10,7 @@ from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
+from dataset_rt.paths import no_path
 from dataset_rt.torch.plan import Partition
 
 Auto: TypeAlias = Literal["auto"]
@@ -233,8 +234,8 @@ def _directory(name: str, value: object) -> Path | None:
     if not isinstance(value, (str, os.PathLike)):
         raise TypeError(f"{name} must be str, Path or None, found {_told(value)} of type {type(value).__name__}")
     text = os.fsdecode(value)
-    if not text or "\0" in text:
-        found = f"a NUL in {text!r}" if text else "an empty text"
+    found = no_path(text)
+    if found:
         raise ValueError(f"{name} must be an existing directory or None, found {found}")
     path = Path(text)
     # Raises what the system says if there is nothing, or something else.

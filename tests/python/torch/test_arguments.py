@@ -3,6 +3,7 @@
 import sys
 from contextlib import nullcontext
 from multiprocessing import get_context
+from pathlib import Path
 
 import pytest
 
@@ -112,7 +113,14 @@ def test_f08_work_dir_must_be_a_directory(dataset, tmp_path):
     assert no_directory.value.filename == str(tmp_path / "file")
 
 
-@pytest.mark.parametrize(("work_dir", "found"), [("", "an empty text"), ("a\0b", r"a NUL in 'a\\x00b'")])
+@pytest.mark.parametrize(
+    ("work_dir", "found"),
+    [
+        ("", "an empty text"),
+        ("a\0b", r"a NUL in 'a\\x00b'"),
+        (Path("\ud800"), r"'\\ud800', which has letters that no name can have"),
+    ],
+)
 def test_f08_a_work_dir_that_cannot_be_a_path_is_named(dataset, tmp_path, monkeypatch, work_dir, found):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match=f"^work_dir must be an existing directory or None, found {found}$"):

@@ -278,6 +278,17 @@ def test_clean_needs_a_directory(base: Path, capsys: pytest.CaptureFixture[str])
         assert capsys.readouterr().err == f"error: {path}: expected a directory that holds caches, found none\n"
 
 
+def test_clean_takes_no_empty_text_for_the_working_directory(
+    base: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(base)
+    assert run(["clean", "--yes", ""]) == 1
+    assert capsys.readouterr() == (
+        "",
+        "error: BASE must name a file or a directory, found an empty text; '.' is the working directory\n",
+    )
+
+
 @pytest.mark.parametrize(
     "arguments", [[], ["nonsense"], ["info"], ["verify"], ["head", "a", "b"], ["head", "-n", "0", "a"], ["clean"]]
 )

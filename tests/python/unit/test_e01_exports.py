@@ -376,6 +376,6 @@ def test_e01_empty_path_is_no_place_for_an_export(
     runtime: drt.DatasetRuntime, paths: list[Path], out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(out)
-    with pytest.raises(ValueError, match="path must be an existing directory, found an empty text"):
+    with pytest.raises(ValueError, match="path must name a file or a directory, found an empty text"):
         opened(runtime, paths).dump_config("")
     assert list(out.iterdir()) == []

@@ -1,6 +1,7 @@
 """G: which exception, and what its message says."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,42 @@ def test_g_path_of_another_type_is_a_type_error(runtime: drt.DatasetRuntime, pat
         runtime.write_cache(numbered("a", 1), path)
     with pytest.raises(TypeError, match="path must be str or Path, found"):
         runtime.from_cache_sources(numbered("a", 1), path, reader_config=CONFIG)
+
+
+class Nowhere:
+    def __fspath__(self) -> str:
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("", "an empty text; '.' is the working directory"),
+        (Nowhere(), "an empty text; '.' is the working directory"),
+        ("a\0b", r"a NUL in 'a\x00b'"),
+        (Path("\ud800"), r"'\ud800', which has letters that no name can have"),
+    ],
+    ids=["empty", "empty object", "NUL", "surrogate"],
+)
+def test_g_a_text_that_is_no_path_is_refused_by_name(
+    runtime: drt.DatasetRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: Any, found: str
+) -> None:
+    dataset = opened(runtime, write(runtime, tmp_path / "caches", numbered("a", 1)))
+    out = tmp_path / "out"
+    out.mkdir()
+    monkeypatch.chdir(out)
+    for refused, argument in [
+        (lambda: runtime.write_cache(numbered("a", 1), path, writer_config=QUIET), "path"),
+        (lambda: runtime.from_cache_sources(numbered("a", 1), path, reader_config=CONFIG, writer_config=QUIET), "path"),
+        (lambda: runtime.cached_dataset([tmp_path, path], reader_config=CONFIG), "paths[1]"),
+        (lambda: dataset.dump_config(path), "path"),
+        (lambda: drt.CachedDataset.from_config(path), "path"),
+    ]:
+        with pytest.raises(
+            ValueError, match=f"^{re.escape(f'{argument} must name a file or a directory, found {found}')}$"
+        ):
+            refused()
+    assert list(out.iterdir()) == []
 
 
 @pytest.mark.parametrize("config", [None, {}, CONFIG, drt.ShardCompression()], ids=lambda value: type(value).__name__)
