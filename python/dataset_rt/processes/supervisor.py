@@ -92,8 +92,11 @@ class Supervisor:
                 self._listen(busy)
                 self._hand_out()
         finally:
-            self._end_children()
-            _running.discard(self)
+            try:
+                self._end_children()
+            finally:
+                # Also after an interrupt meanwhile: the end of the interpreter would wait for this call.
+                _running.discard(self)
         if self._raised is not None:
             raise self._raised
         for task in tasks:

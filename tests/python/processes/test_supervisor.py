@@ -325,6 +325,8 @@ def test_c11_second_interrupt_kills(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt, match="second"):
         write(tmp_path, fakes.Calls(fakes.announce_and_keep_the_interpreter, (flag,)), hooks=Hooks(wait=wait))
     assert not alive(int(flag.read_text()))
+    # The end of the interpreter waits for calls that still run.
+    assert list(supervisor_module._running) == []
 
 
 def test_c11_interrupt_that_only_a_child_gets_stops_nothing(tmp_path: Path) -> None:
