@@ -10,11 +10,12 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchOptions, StructArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::arguments::class_name;
-use super::calls::call_no_args;
+use super::calls::{attribute, call_no_args};
 use super::enter::enter;
 use super::error::to_py_err;
 use crate::cancel::Waiter as _;
@@ -46,7 +47,7 @@ pub(super) fn import(table: &Bound<'_, PyAny>) -> PyResult<Metadata> {
     let py = table.py();
     let found = table.get_type().fully_qualified_name()?;
     let found = &*found.to_string_lossy();
-    let export = table.getattr("__arrow_c_stream__")?;
+    let export = attribute(table, intern!(py, "__arrow_c_stream__"))?;
     let exported = if export.is_callable() { call_no_args(&export)? } else { export };
     let raw = exported.cast::<PyCapsule>().ok().and_then(|capsule| capsule.pointer_checked(Some(STREAM)).ok());
     let raw = raw.map(NonNull::cast::<FFI_ArrowArrayStream>).ok_or_else(|| no_stream(found, &exported))?;

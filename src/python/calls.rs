@@ -10,7 +10,7 @@ use std::thread;
 use pyo3::exceptions::PyStopIteration;
 use pyo3::ffi::PyObject;
 use pyo3::prelude::*;
-use pyo3::types::{PyIterator, PyList, PyMapping};
+use pyo3::types::{PyIterator, PyList, PyMapping, PyString, PyTuple};
 
 mod raw {
     use pyo3::ffi::PyObject;
@@ -20,6 +20,10 @@ mod raw {
         pub(super) fn PyIter_Next(iterator: *mut PyObject) -> *mut PyObject;
         pub(super) fn PyObject_CallNoArgs(callable: *mut PyObject) -> *mut PyObject;
         pub(super) fn PyObject_GetIter(object: *mut PyObject) -> *mut PyObject;
+        pub(super) fn PyObject_Str(object: *mut PyObject) -> *mut PyObject;
+        pub(super) fn PyObject_Repr(object: *mut PyObject) -> *mut PyObject;
+        pub(super) fn PyObject_GetAttr(object: *mut PyObject, name: *mut PyObject) -> *mut PyObject;
+        pub(super) fn PyObject_CallObject(callable: *mut PyObject, arguments: *mut PyObject) -> *mut PyObject;
     }
 }
 
@@ -40,11 +44,26 @@ fn call<'py>(
     function: unsafe extern "C-unwind" fn(*mut PyObject) -> *mut PyObject,
     object: &Bound<'py, PyAny>,
 ) -> Option<PyResult<Bound<'py, PyAny>>> {
-    let guard = StayHere;
     // SAFETY: the functions in `raw` take any object that is alive, and this thread is attached.
-    let result = unsafe { function(object.as_ptr()) };
+    kept(py, || unsafe { function(object.as_ptr()) })
+}
+
+/// The same with a second object.
+fn call_with<'py>(
+    function: unsafe extern "C-unwind" fn(*mut PyObject, *mut PyObject) -> *mut PyObject,
+    object: &Bound<'py, PyAny>,
+    other: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: as above; callers pass what the function takes as its second object.
+    required(kept(object.py(), || unsafe { function(object.as_ptr(), other.as_ptr()) }))
+}
+
+/// Makes a call of the C interface that returns a new reference, or null and perhaps an exception.
+fn kept(py: Python<'_>, call: impl FnOnce() -> *mut PyObject) -> Option<PyResult<Bound<'_, PyAny>>> {
+    let guard = StayHere;
+    let result = call();
     std::mem::forget(guard);
-    // SAFETY: they return a reference of the caller's own, or null.
+    // SAFETY: such calls return a reference of the caller's own, or null.
     match unsafe { Bound::from_owned_ptr_or_opt(py, result) } {
         Some(object) => Some(Ok(object)),
         None => PyErr::take(py).map(Err),
@@ -69,6 +88,30 @@ pub(super) fn items<'py>(mapping: &Bound<'py, PyMapping>) -> PyResult<Bound<'py,
 /// What `callable()` gives.
 pub(super) fn call_no_args<'py>(callable: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     required(call(callable.py(), raw::PyObject_CallNoArgs, callable))
+}
+
+/// What `object.name` gives, which may be a property.
+pub(super) fn attribute<'py>(object: &Bound<'py, PyAny>, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
+    call_with(raw::PyObject_GetAttr, object, name.as_any())
+}
+
+/// What `object.name(*arguments)` gives.
+pub(super) fn method<'py>(
+    object: &Bound<'py, PyAny>,
+    name: &Bound<'py, PyString>,
+    arguments: &Bound<'py, PyTuple>,
+) -> PyResult<Bound<'py, PyAny>> {
+    call_with(raw::PyObject_CallObject, &attribute(object, name)?, arguments.as_any())
+}
+
+/// What `str(object)` gives.
+pub(super) fn text<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
+    required(call(object.py(), raw::PyObject_Str, object)).and_then(|text| Ok(text.cast_into()?))
+}
+
+/// What `repr(object)` gives.
+pub(super) fn shown<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
+    required(call(object.py(), raw::PyObject_Repr, object)).and_then(|text| Ok(text.cast_into()?))
 }
 
 /// Only the end of an iteration is null without an exception.

@@ -7,6 +7,7 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
 use super::arguments::class_name;
+use super::calls;
 use super::error::to_py_err;
 use crate::cancel::{WAIT_SLICE, Waiter};
 use crate::error::{Error, Result, excerpt};
@@ -106,7 +107,7 @@ const MAX_CAUSES: u32 = 3;
 /// what that raises is an error here unless it is an `Exception`.
 fn description(py: Python<'_>, exception: &PyErr, max_causes: u32) -> PyResult<String> {
     let class = class_name(&exception.get_type(py), "an exception");
-    let text = match exception.value(py).str() {
+    let text = match calls::text(exception.value(py).as_any()) {
         Ok(text) => excerpt(&text.to_string_lossy()).into_owned(),
         Err(raised) if raised.is_instance_of::<PyException>(py) => "(its text cannot be made)".to_owned(),
         Err(raised) => return Err(raised),

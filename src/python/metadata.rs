@@ -70,7 +70,7 @@ impl<'py> Row<'py> {
 
 /// An object as a message shows it. Runs Python code.
 fn shown(object: &Bound<'_, PyAny>) -> PyResult<String> {
-    match object.repr() {
+    match calls::shown(object) {
         Ok(text) => Ok(excerpt(&text.to_string_lossy()).into_owned()),
         // An int of thousands of digits.
         Err(error) if error.is_instance_of::<PyValueError>(object.py()) => Ok("something unprintable".to_owned()),

@@ -2,8 +2,11 @@
 
 use std::time::Instant;
 
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
+use super::calls;
 use crate::progress::{NoProgress, ProgressSink, WriteProgress};
 use crate::terminal::{ProgressLine, TerminalProgress};
 
@@ -39,8 +42,8 @@ impl NotebookProgress {
         // Progress is no reason for a write to fail: whatever is wrong with the stream is passed over.
         let _ = Python::attach(|py| -> PyResult<()> {
             let stream = py.import("sys")?.getattr("stderr")?;
-            stream.call_method1("write", (text,))?;
-            stream.call_method0("flush").map(drop)
+            calls::method(&stream, intern!(py, "write"), &(text,).into_pyobject(py)?)?;
+            calls::method(&stream, intern!(py, "flush"), &PyTuple::empty(py)).map(drop)
         });
     }
 }

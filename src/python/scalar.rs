@@ -2,7 +2,9 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyType};
+use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple, PyType};
+
+use super::calls;
 
 /// What is said of a string that UTF-8 cannot hold.
 pub(super) const LONE_SURROGATE: &str = "string with a lone surrogate, which is no valid Unicode; replace it";
@@ -54,13 +56,13 @@ impl<'py> Scalar<'py> {
 
     fn from_numpy(value: &Bound<'py, PyAny>) -> PyResult<Self> {
         let py = value.py();
-        let dtype = value.getattr(intern!(py, "dtype"))?;
+        let dtype = calls::attribute(value, intern!(py, "dtype"))?;
         let kind: char = dtype.getattr(intern!(py, "kind"))?.extract()?;
         let item_size: usize = dtype.getattr(intern!(py, "itemsize"))?.extract()?;
         if !(matches!(kind, 'b' | 'i' | 'u') || kind == 'f' && item_size <= size_of::<f64>()) {
             return Self::refused(value);
         }
-        let item = value.call_method0(intern!(py, "item"))?;
+        let item = calls::method(value, intern!(py, "item"), &PyTuple::empty(py))?;
         if let Ok(value) = item.cast::<PyBool>() {
             Ok(Self::Bool(value.is_true()))
         } else if let Ok(value) = item.cast::<PyInt>() {

@@ -94,7 +94,7 @@ impl Source for PySource<'_, '_> {
 
     fn fingerprint(&mut self) -> Result<Option<String>> {
         let py = self.py();
-        let value = match self.object.getattr(intern!(py, "fingerprint")) {
+        let value = match calls::attribute(&self.object, intern!(py, "fingerprint")) {
             Ok(value) if value.is_none() => return Ok(None),
             Ok(value) => value,
             Err(exception) if exception.is_instance_of::<PyAttributeError>(py) => return Ok(None),
@@ -146,7 +146,7 @@ impl Source for PySource<'_, '_> {
 /// The name of a source, or the reason why it has none.
 fn read_name(object: &Bound<'_, PyAny>, parked: &Parked) -> Result<std::result::Result<String, String>> {
     let py = object.py();
-    let name = match object.getattr(intern!(py, "name")) {
+    let name = match calls::attribute(object, intern!(py, "name")) {
         Ok(name) => name,
         Err(exception) if exception.is_instance_of::<PyAttributeError>(py) => {
             let found = type_name(object);

@@ -52,6 +52,49 @@ def test_b05_daemon_threads_may_be_in_python_code_of_a_source(tmp_path: Path, wh
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+ENDLESS_CALLBACK = """
+import sys, threading, types
+import dataset_rt as drt
+from support import QUIET, Listed
+
+where, working = sys.argv[2], threading.Event()
+
+def work(self=None):
+    working.set()
+    while True:
+        sum(range(2000))
+
+class Unsaid(Exception):
+    __str__ = work
+
+class Unshown:
+    __repr__ = work
+
+def failing():
+    raise Unsaid
+    yield
+
+rows = {"text": failing(), "key": iter([(b"", {Unshown(): 1})])}.get(where, iter([(b"", {"a": 1})] * 3))
+parts = {"name": "a", "fingerprint": None, "__iter__": lambda self: rows} | ({where: property(work)} if where in ("name", "fingerprint") else {})
+source = type("Source", (), parts)()
+config = QUIET
+if where == "write":
+    # What a notebook has there.
+    sys.stderr = type("Stream", (), {"__module__": "ipykernel.iostream", "write": lambda self, text: work(), "flush": work})()
+    config = drt.WriterConfig(show_progress=True)
+call = drt.DatasetRuntime(num_workers=1).write_cache
+threading.Thread(target=call, args=(source, sys.argv[1]), kwargs={"writer_config": config}, daemon=True).start()
+assert working.wait(60)
+sys.stderr = sys.__stderr__
+"""
+
+
+@pytest.mark.parametrize("where", ["name", "fingerprint", "text", "key", "write"])
+def test_b05_daemon_threads_may_be_in_any_other_python_code_of_users(tmp_path: Path, where: str) -> None:
+    done = run_python(ENDLESS_CALLBACK, str(tmp_path / "caches"), where)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 LATE = """
 import sys, threading
 import dataset_rt as drt
