@@ -1,4 +1,5 @@
 //! Damaged caches: an error for the samples concerned, everything for those who verify, never a crash.
+#![expect(unsafe_code, reason = "an allocator that remembers the largest request")]
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
 #[path = "support/cache_files.rs"]
@@ -6,8 +7,10 @@ mod cache_files;
 #[path = "support/reading.rs"]
 mod reading;
 
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cache_files::{CacheFiles, temp_dir};
 use dataset_rt::cancel::PlainWaiter;
@@ -17,6 +20,44 @@ use dataset_rt::format::compression::CompressionAlgo;
 use dataset_rt::format::index::{IndexRow, ROW_BYTES};
 use dataset_rt::ids::CacheId;
 use reading::{get_item, in_order, is_damage, open, try_open, validated};
+
+/// The largest number of bytes that anybody asked for at once.
+static LARGEST: AtomicUsize = AtomicUsize::new(0);
+
+struct Watched;
+
+// SAFETY: all of it is done by the allocator of the system.
+unsafe impl GlobalAlloc for Watched {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        LARGEST.fetch_max(size, Ordering::Relaxed);
+        // SAFETY: as the caller promises.
+        unsafe { System.realloc(memory, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Watched = Watched;
+
+/// More than one allocation has while the caches of these tests are read, damaged or not: the whole process of tests, with all
+/// that runs beside, stays below it. Numbers in damaged files claim up to 2^64.
+const ENOUGH: usize = 4 << 20;
 
 fn small(name: &str, algo: CompressionAlgo) -> CacheFiles {
     let mut files = CacheFiles::new(name, 3, |row| usize::try_from(row).unwrap() * 20);
@@ -190,24 +231,55 @@ fn d03_no_flipped_byte_crashes_and_verification_names_the_file() {
         }
         open(paths, validated());
     }
+    assert!(LARGEST.load(Ordering::Relaxed) < ENOUGH, "{} bytes at once", LARGEST.load(Ordering::Relaxed));
 }
 
 #[test]
 fn d03_no_truncation_crashes_and_verification_names_the_file() {
-    let base = temp_dir();
-    let path = small("cache", CompressionAlgo::None).write(base.path());
-    let paths = std::slice::from_ref(&path);
-    for (file, bytes) in files_of(&path) {
-        for len in 0..bytes.len() {
-            fs::write(&file, &bytes[..len]).unwrap();
-            if let Ok(dataset) = try_open(paths, in_order()) {
-                dataset.samples::<Vec<u8>>().unwrap().into_iter().for_each(drop);
+    for algo in [CompressionAlgo::None, CompressionAlgo::Lz4] {
+        let base = temp_dir();
+        let path = small("cache", algo).write(base.path());
+        let paths = std::slice::from_ref(&path);
+        for (file, bytes) in files_of(&path) {
+            for len in 0..bytes.len() {
+                fs::write(&file, &bytes[..len]).unwrap();
+                if let Ok(dataset) = try_open(paths, in_order()) {
+                    dataset.samples::<Vec<u8>>().unwrap().into_iter().for_each(drop);
+                    let _ = dataset.metadata(&mut PlainWaiter::default());
+                }
+                let error = try_open(paths, validated()).unwrap_err();
+                assert!(error.to_string().contains(file.to_str().unwrap()), "{len} bytes: {error}");
             }
-            let error = try_open(paths, validated()).unwrap_err();
-            assert!(error.to_string().contains(file.to_str().unwrap()), "{len} bytes: {error}");
+            fs::write(&file, bytes).unwrap();
+        }
+    }
+    assert!(LARGEST.load(Ordering::Relaxed) < ENOUGH, "{} bytes at once", LARGEST.load(Ordering::Relaxed));
+}
+
+#[test]
+fn d03_no_number_of_a_damaged_file_makes_anybody_allocate_what_the_file_cannot_hold() {
+    let base = temp_dir();
+    let path = small("claims", CompressionAlgo::Lz4).write(base.path());
+    let paths = std::slice::from_ref(&path);
+    let before = LARGEST.load(Ordering::Relaxed);
+    for (file, bytes) in files_of(&path) {
+        // Whatever is a number there becomes a large one.
+        for width in [4, 8] {
+            for at in 0..bytes.len().saturating_sub(width) {
+                let mut damaged = bytes.clone();
+                damaged[at..at + width].fill(0xff);
+                damaged[at + width - 1] = 0x7f;
+                fs::write(&file, damaged).unwrap();
+                if let Ok(dataset) = try_open(paths, in_order()) {
+                    dataset.samples::<Vec<u8>>().unwrap().into_iter().take(100).for_each(drop);
+                    let _ = dataset.metadata(&mut PlainWaiter::default());
+                }
+            }
         }
         fs::write(&file, bytes).unwrap();
     }
+    let largest = LARGEST.load(Ordering::Relaxed);
+    assert!(largest < ENOUGH, "{largest} bytes at once, {before} before");
 }
 
 #[test]
