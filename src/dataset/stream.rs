@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::cancel::Waiter;
 use crate::dataset::ahead::{Ahead, NextRows};
@@ -370,12 +370,17 @@ fn draw(table: &ActiveTable, manner: Manner, start: u128, draws: usize) -> Drawn
     Drawn { rows, others }
 }
 
-/// Reads chunks that nobody has begun to read, the first one first, and waits for `front` when there are none left.
-/// Returns whether `front` is done.
+/// Reads chunks that nobody has begun to read, the first one first, and waits for `front` when there are none left; for this
+/// long, about. Returns whether `front` is done.
 fn help_or_wait<B: PayloadBuffer>(queue: &VecDeque<Prepared<B>>, front: &PendingFetch<B>, timeout: Duration) -> bool {
+    let started = Instant::now();
     while !front.is_done() {
+        let left = timeout.saturating_sub(started.elapsed());
+        if left.is_zero() {
+            return false;
+        }
         if !queue.iter().any(|chunk| matches!(chunk, Prepared::OnPool(pending, _) if pending.try_run())) {
-            return front.wait(timeout);
+            return front.wait(left);
         }
     }
     true

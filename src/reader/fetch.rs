@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "fills memory that is not initialised")]
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::slice;
 use std::time::Instant;
 use std::vec;
@@ -32,8 +33,8 @@ const VERBATIM_AT_ONCE: usize = 256 << 10;
 /// As `VERBATIM_AT_ONCE`, for compressed payloads, which cost more a byte.
 const COMPRESSED_AT_ONCE: usize = 64 << 10;
 
-/// Bytes that are copied between two looks at the clock: a few milliseconds, also into fresh memory.
-const PIECE_BYTES: usize = 4 << 20;
+/// Bytes that are copied between two chances to stop: a few milliseconds, also into fresh memory.
+pub(super) const PIECE_BYTES: usize = 4 << 20;
 
 /// Reads one sample on this thread. What lasts is done while `waiter` waits, and so is what may have to wait for the disk;
 /// a compressed payload in one piece.
@@ -246,6 +247,32 @@ pub(super) unsafe fn fill(
         let bytes = shard.get(stored.start..stored.end).unwrap_or_default();
         // SAFETY: as the caller promises.
         unsafe { fill_from(bytes, found, target) }
+    })?;
+    filled.map_err(|damage| Box::new(damaged_record(set, place, stored, &damage)))
+}
+
+/// Writes a part of a payload that is stored as it is to `target`.
+///
+/// # Safety
+/// `target` is the start of as many bytes as `part` has that are writable and that nobody else touches meanwhile.
+pub(super) unsafe fn fill_part(
+    set: &CacheSet,
+    place: Place,
+    found: &FoundPayload,
+    part: &Range<usize>,
+    target: *mut u8,
+) -> std::result::Result<(), Box<Error>> {
+    let stored = &found.stored;
+    let filled = set.with_shard(place.cache, stored.shard, |shard| {
+        let bytes = shard.get(stored.start..stored.end).unwrap_or_default();
+        match bytes.get(part.clone()) {
+            Some(piece) if is_verbatim(found, bytes) => {
+                // SAFETY: `piece` has as many bytes as `target`, and a read-only map does not overlap memory of the caller.
+                unsafe { target.copy_from_nonoverlapping(piece.as_ptr(), piece.len()) };
+                Ok(())
+            }
+            _ => Err(Damage(format!("expected a payload of {} bytes, found {}", found.len, bytes.len()))),
+        }
     })?;
     filled.map_err(|damage| Box::new(damaged_record(set, place, stored, &damage)))
 }

@@ -1,27 +1,39 @@
 //! Reads samples on the pool into buffers of the caller, who goes on meanwhile.
 #![expect(unsafe_code, reason = "fills memory that another thread owns")]
 
+use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use crate::format::compression::CompressionAlgo;
 use crate::pool::{Task, WorkerPool};
 use crate::prefetch::waits_for_disk;
 use crate::reader::buffer::PayloadBuffer;
 use crate::reader::cache_set::{CacheSet, Place};
-use crate::reader::fetch::{Fetched, fill, no_memory};
+use crate::reader::fetch::{Fetched, PIECE_BYTES, fill, fill_part, no_memory};
 use crate::reader::plan::{FoundPayload, PlannedSample};
+
+/// Payloads that take longer are left to the pool: who helps cannot stop half way.
+const MOST_HELPED_BYTES: usize = 32 << 20;
 
 /// Samples that are being read on the pool into buffers that stay with the caller.
 #[derive(Debug)]
 pub struct PendingFetch<B> {
-    /// `None` once the samples were taken; an error when there never was a task.
-    task: Option<Result<CopyTask>>,
+    /// One, or one for every piece of a long payload, so that it can be given up between two of them.
+    tasks: Vec<CopyTask>,
+    /// Why the pool did not take one of them.
+    refused: Option<Error>,
     samples: Vec<PendingSample<B>>,
 }
 
-/// Gives the failures: which sample, and why.
-type CopyTask = Task<Vec<(usize, Error)>>;
+/// A part of the work.
+#[derive(Debug)]
+struct CopyTask {
+    /// Gives the failures: which sample, and why.
+    task: Task<Vec<(usize, Error)>>,
+    bytes: usize,
+}
 
 #[derive(Debug)]
 struct PendingSample<B> {
@@ -29,71 +41,99 @@ struct PendingSample<B> {
     payload: std::result::Result<(B, usize), Box<Error>>,
 }
 
-/// One payload to be written by the pool.
+/// One payload, or a part of it, to be written by the pool.
 struct Copy {
     place: Place,
     found: FoundPayload,
+    part: Range<usize>,
+    /// Where the part goes.
     target: *mut u8,
     /// Position in [`PendingFetch::samples`].
     sample: usize,
 }
 
 // SAFETY: `target` points into a buffer of a `PendingFetch`, which leaves that memory alone, and does not free it, until
-// its task has ended or was taken back before it began. Everything else in here is `Send`.
+// its tasks have ended or were taken back before they began; no two of them have the same part. Everything else in here is
+// `Send`.
 unsafe impl Send for Copy {}
 
 impl<B: PayloadBuffer> PendingFetch<B> {
     /// Allocates the buffers here and has them filled by `pool`. If the pool takes no tasks, all samples fail.
     pub fn start(set: &Arc<CacheSet>, pool: &WorkerPool, planned: impl IntoIterator<Item = PlannedSample>) -> Self {
-        let mut copies = Vec::new();
-        let mut samples = Vec::new();
+        let mut pending = Self { tasks: Vec::new(), refused: None, samples: Vec::new() };
+        let (mut copies, mut bytes) = (Vec::new(), 0);
         for (sample, PlannedSample { place, found }) in planned.into_iter().enumerate() {
-            let payload = found.and_then(|found| {
-                let mut buffer = B::allocate(found.len).ok_or_else(|| Box::new(no_memory(found.len)))?;
-                copies.push(Copy { place, found, target: buffer.as_mut_ptr(), sample });
-                Ok((buffer, found.len))
+            let allocated = found.and_then(|found| {
+                let buffer = B::allocate(found.len).ok_or_else(|| Box::new(no_memory(found.len)))?;
+                Ok((buffer, found))
             });
-            samples.push(PendingSample { place, payload });
+            let payload = allocated.map(|(mut buffer, found)| {
+                let start = buffer.as_mut_ptr();
+                for part in parts(&found) {
+                    bytes += part.len();
+                    copies.push(Copy { place, found, target: start.wrapping_add(part.start), part, sample });
+                    if bytes >= PIECE_BYTES {
+                        pending.spawn(set, pool, std::mem::take(&mut copies), std::mem::take(&mut bytes));
+                    }
+                }
+                (buffer, found.len)
+            });
+            pending.samples.push(PendingSample { place, payload });
         }
-        let task_set = Arc::clone(set);
-        let task = Task::spawn(pool, move || Ok(copy_all(&task_set, &copies)));
-        Self { task: Some(task), samples }
+        if !copies.is_empty() {
+            pending.spawn(set, pool, copies, bytes);
+        }
+        pending
     }
 
-    /// Reads the samples on this thread if no worker has begun to. Returns whether it did.
+    fn spawn(&mut self, set: &Arc<CacheSet>, pool: &WorkerPool, copies: Vec<Copy>, bytes: usize) {
+        let set = Arc::clone(set);
+        match Task::spawn(pool, move || Ok(copy_all(&set, &copies))) {
+            Ok(task) => self.tasks.push(CopyTask { task, bytes }),
+            Err(error) => self.refused = Some(error),
+        }
+    }
+
+    /// Reads some of it on this thread if no worker has begun to, and if that does not take long. Returns whether it did.
+    #[must_use]
     pub fn try_run(&self) -> bool {
-        self.running().is_some_and(Task::try_run)
+        self.tasks.iter().any(|CopyTask { task, bytes }| *bytes <= MOST_HELPED_BYTES && task.try_run())
     }
 
     /// Whether the samples can be taken without waiting.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        self.running().is_none_or(Task::is_done)
+        self.tasks.iter().all(|part| part.task.is_done())
     }
 
-    /// Waits for the worker, at most this long. Returns [`is_done`](Self::is_done).
+    /// Waits for the workers, at most this long. Returns [`is_done`](Self::is_done).
     #[must_use]
     pub fn wait(&self, timeout: Duration) -> bool {
-        self.running().is_none_or(|task| task.wait(timeout))
+        let started = Instant::now();
+        self.tasks.iter().all(|part| part.task.wait(timeout.saturating_sub(started.elapsed())))
     }
 
     /// The samples, in order. Waits for them.
     #[must_use]
     pub fn take(mut self, set: &CacheSet) -> Vec<Fetched<B>> {
-        let outcome = match self.task.take() {
-            Some(task) => task.and_then(Task::take),
-            None => Ok(Vec::new()),
+        // Each of them, because the buffers may go only when nobody writes to them any more.
+        let outcomes: Vec<_> = self.tasks.drain(..).map(|part| part.task.take()).collect();
+        let outcome = match self.refused.take() {
+            Some(error) => Err(error),
+            None => outcomes.into_iter().collect::<Result<Vec<_>>>(),
         };
         let samples = std::mem::take(&mut self.samples);
         let mut failures = match outcome {
-            Ok(failures) => failures.into_iter().peekable(),
+            Ok(failures) => failures.into_iter().flatten().peekable(),
             Err(error) => return fail_all(set, samples, &error),
         };
         let fetched = samples.into_iter().enumerate().map(|(sample, PendingSample { place, payload })| {
             let failure = failures.next_if(|(failed, _)| *failed == sample);
+            // Other parts of it.
+            while failures.next_if(|(failed, _)| *failed == sample).is_some() {}
             let payload = match (payload, failure) {
                 (Ok((mut buffer, len)), None) => {
-                    // SAFETY: the task ran to its end and reported no failure here, so it wrote all `len` bytes.
+                    // SAFETY: the tasks ran to their end and reported no failure here, so they wrote all `len` bytes.
                     unsafe { buffer.assume_filled(len) };
                     Ok(buffer)
                 }
@@ -104,29 +144,41 @@ impl<B: PayloadBuffer> PendingFetch<B> {
         });
         fetched.collect()
     }
-
-    fn running(&self) -> Option<&CopyTask> {
-        self.task.as_ref().and_then(|task| task.as_ref().ok())
-    }
 }
 
 impl<B> Drop for PendingFetch<B> {
     fn drop(&mut self) {
-        if let Some(Ok(task)) = self.task.take() {
-            // The buffers may go only when nobody writes to them any more. A worker never waits for anything but the
-            // disk here. In a forked child, which has no workers, this does not wait.
-            while !task.cancel() && !task.wait(Duration::MAX) {}
+        // The buffers may go only when nobody writes to them any more. A worker never waits for anything but the
+        // disk here. In a forked child, which has no workers, this does not wait.
+        self.tasks.retain(|part| !part.task.cancel());
+        for part in &self.tasks {
+            while !part.task.wait(Duration::MAX) {}
         }
     }
+}
+
+/// The parts in which a payload is read: what is decompressed is one.
+fn parts(found: &FoundPayload) -> impl Iterator<Item = Range<usize>> + use<> {
+    let len = found.len;
+    let most = if found.stored.algo == CompressionAlgo::None { PIECE_BYTES } else { usize::MAX };
+    let count = len.div_ceil(most).max(1);
+    (0..count).map(move |part| part * most..len.min((part + 1).saturating_mul(most)))
 }
 
 /// Fills the buffers; returns which samples failed, in order.
 fn copy_all(set: &CacheSet, copies: &[Copy]) -> Vec<(usize, Error)> {
     let mut failures = Vec::new();
     let before = waits_for_disk();
-    for Copy { place, found, target, sample } in copies {
-        // SAFETY: `target` has `found.len` bytes, which are this task's until it ends, see `Copy`.
-        if let Err(error) = unsafe { fill(set, *place, found, *target) } {
+    for Copy { place, found, part, target, sample } in copies {
+        // SAFETY: `target` has as many bytes as the part, which are this task's until it ends, see `Copy`.
+        let filled = unsafe {
+            if part.len() == found.len {
+                fill(set, *place, found, *target)
+            } else {
+                fill_part(set, *place, found, part, *target)
+            }
+        };
+        if let Err(error) = filled {
             failures.push((*sample, *error));
         }
     }
