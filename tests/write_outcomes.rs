@@ -3,13 +3,16 @@
 
 mod support;
 
+use std::cell::Cell;
 use std::fs;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use dataset_rt::cancel::{CancelToken, PlainWaiter};
 use dataset_rt::error::{Error, Result};
-use dataset_rt::progress::NoProgress;
+use dataset_rt::progress::{NoProgress, ProgressSink, WriteProgress};
 use dataset_rt::runtime::Runtime;
 use dataset_rt::value::MetadataValue;
 use dataset_rt::writer::{IterSource, OwnedSample, Rows, Source, WriteOutcome, WriterConfig};
@@ -315,4 +318,44 @@ fn a03_a_closed_runtime_refuses_to_write() {
     let mut waiter = PlainWaiter::default();
     let result = runtime.write(&mut [&mut source], temp_dir().path(), &config(), &mut waiter, &mut NoProgress);
     assert!(matches!(&result, Err(Error::Unusable(message)) if message.contains("closed")), "{result:?}");
+}
+
+/// How many sources are done, as it was told last.
+struct Told(Rc<Cell<usize>>);
+
+impl ProgressSink for Told {
+    fn update(&mut self, progress: &WriteProgress) {
+        self.0.set(progress.sources_done);
+    }
+
+    fn finish(&mut self) {}
+}
+
+#[test]
+fn c12_finished_sources_are_counted_while_another_one_is_pulled() {
+    let base = temp_dir();
+    let told = Rc::new(Cell::new(0));
+    let seen = Rc::new(Cell::new(0));
+    let limit = Instant::now() + Duration::from_secs(60);
+    let until_counted = (0_u64..).map_while({
+        let (told, seen) = (Rc::clone(&told), Rc::clone(&seen));
+        move |row| {
+            // Slow enough to be handed over row by row.
+            let slow = Instant::now() + Duration::from_millis(1);
+            while Instant::now() < slow {}
+            seen.set(told.get());
+            (row == 0 || (seen.get() == 0 && Instant::now() < limit)).then(|| sample([0], &[]))
+        }
+    });
+    let mut first = IterSource::new("first", samples(20_000, 400));
+    let mut second = IterSource::new("second", until_counted);
+    let outcomes = Runtime::new(2).unwrap().write(
+        &mut [&mut first, &mut second],
+        base.path(),
+        &config(),
+        &mut PlainWaiter::default(),
+        &mut Told(Rc::clone(&told)),
+    );
+    assert!(outcomes.unwrap().iter().all(|outcome| outcome.result.is_ok()));
+    assert_eq!((seen.get(), told.get()), (1, 2));
 }

@@ -97,7 +97,7 @@ impl Source for PySource<'_, '_> {
         let value = match calls::attribute(&self.object, intern!(py, "fingerprint")) {
             Ok(value) if value.is_none() => return Ok(None),
             Ok(value) => value,
-            Err(exception) if exception.is_instance_of::<PyAttributeError>(py) => return Ok(None),
+            Err(exception) if is_missing(&self.object, intern!(py, "fingerprint"), &exception) => return Ok(None),
             Err(exception) => {
                 let text = self.parked.describe(py, exception)?;
                 return Err(Error::InvalidValue(format!("{}: reading its fingerprint raised {text}", self.label())));
@@ -148,7 +148,7 @@ fn read_name(object: &Bound<'_, PyAny>, parked: &Parked) -> Result<std::result::
     let py = object.py();
     let name = match calls::attribute(object, intern!(py, "name")) {
         Ok(name) => name,
-        Err(exception) if exception.is_instance_of::<PyAttributeError>(py) => {
+        Err(exception) if is_missing(object, intern!(py, "name"), &exception) => {
             let found = type_name(object);
             return Ok(Err(format!("source must have a name and be iterable, found {found} without a name")));
         }
@@ -161,6 +161,12 @@ fn read_name(object: &Bound<'_, PyAny>, parked: &Parked) -> Result<std::result::
         Ok(text) => Ok(Ok(text.to_owned())),
         Err(_) => Ok(Err("source name is no valid Unicode, it has a lone surrogate; rename the source".to_owned())),
     }
+}
+
+/// Whether an attribute could not be read because there is none. One that the class defines is there: it is its code that
+/// lacks something.
+fn is_missing(object: &Bound<'_, PyAny>, name: &Bound<'_, PyString>, exception: &PyErr) -> bool {
+    exception.is_instance_of::<PyAttributeError>(object.py()) && !object.get_type().hasattr(name).unwrap_or(false)
 }
 
 fn not_a_sample(item: &Bound<'_, PyAny>) -> String {

@@ -20,6 +20,7 @@ mod hashed_file;
 mod ingest;
 mod job;
 mod layout;
+mod names;
 mod outcome;
 mod pipeline;
 mod profile;

@@ -1,6 +1,5 @@
 //! The calling thread's part of a write: pulls the sources one after the other and collects their outcomes.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,6 +17,7 @@ use super::config::WriterConfig;
 use super::existing::Existing;
 use super::ingest::{Batch, Rows};
 use super::job::Job;
+use super::names::{Named, check_collisions};
 use super::outcome::WriteOutcome;
 use super::profile::{self, SourceProfile, Stage};
 use super::source::Source;
@@ -65,55 +65,16 @@ pub(crate) fn write_sources(
     let written = puller.sweep(base).and_then(|()| puller.write_all(sources, &names));
     puller.wind_up(written.is_err());
     let reported = match &report {
-        Some(path) => {
+        // The report of a forked child would take the place of its parent's.
+        Some(path) if pool.check().is_ok() => {
             let sources = names.iter().map(|named| named.label.as_str());
             profile::write_report(path, started.elapsed(), sources.zip(puller.profiles.iter().map(AsRef::as_ref)))
         }
-        None => Ok(()),
+        _ => Ok(()),
     };
     written.and(reported)?;
     let results = std::mem::take(&mut puller.results);
     Ok(names.into_iter().zip(results).map(|(named, result)| named.outcome(result)).collect())
-}
-
-/// A source's name, checked, and what it is called in outcomes.
-struct Named {
-    label: String,
-    name: std::result::Result<SourceName, String>,
-}
-
-impl Named {
-    fn new(position: usize, source: &dyn Source) -> Self {
-        match source.name() {
-            Ok(text) => {
-                let name = SourceName::new(&text).map_err(|error| error.to_string());
-                Self { label: text, name }
-            }
-            Err(reason) => Self { label: format!("source[{position}]"), name: Err(reason) },
-        }
-    }
-
-    fn outcome(self, result: Option<std::result::Result<PathBuf, String>>) -> WriteOutcome {
-        let result = result.unwrap_or_else(|| Err("internal error: the source has no result".to_owned()));
-        WriteOutcome { source_name: self.label, result }
-    }
-}
-
-fn check_collisions(base: &Path, names: &[Named]) -> Result<()> {
-    let mut seen: HashMap<String, (usize, &SourceName)> = HashMap::new();
-    for (position, named) in names.iter().enumerate() {
-        let Ok(name) = &named.name else { continue };
-        if let Some((first, other)) = seen.insert(name.collision_key(), (position, name)) {
-            return Err(Error::InvalidValue(format!(
-                "duplicate generated cache path {}: source {first} is called {:?} and source {position} {:?}, \
-                 which some file systems take for the same name; rename one of them",
-                base.join(name.as_str()).display(),
-                other.as_str(),
-                name.as_str(),
-            )));
-        }
-    }
-    Ok(())
 }
 
 /// Why pulling a source ended early.
@@ -199,7 +160,7 @@ impl Puller<'_> {
         name: &SourceName,
     ) -> std::result::Result<(), Stop> {
         self.waiter.check().map_err(Stop::Call)?;
-        let fingerprint = source.fingerprint().map_err(Stop::from_source)?;
+        let fingerprint = self.answer(source.fingerprint())?;
         if let Some(place) = self.fingerprints.get_mut(position) {
             place.clone_from(&fingerprint);
         }
@@ -214,15 +175,20 @@ impl Puller<'_> {
             self.wait(Call::wait_for_cache).map_err(Stop::Call)?;
         }
         let profile = self.profiles.get(position).map_or_else(|| Arc::new(SourceProfile::new(false)), Arc::clone);
-        let started = source.start();
-        if let Err(error) = started {
+        let started = self.answer(source.start());
+        if started.is_err() {
             source.stop();
-            return Err(Stop::from_source(error));
+            return started;
         }
         let token = CacheWrite::begin(&self.call, position, name.clone(), fingerprint, profile);
         self.watched = Some(Arc::clone(token.cache()));
         let pulled = self.pull_all(source, name, &token);
         source.stop();
+        if let Err(inherited) = self.pool.check() {
+            // It would lock what threads of the parent may have had locked.
+            std::mem::forget(token);
+            return Err(if let Err(Stop::Call(error)) = pulled { Stop::Call(error) } else { Stop::Call(inherited) });
+        }
         match pulled {
             Ok(()) => Ok(()),
             Err(Stop::Source(error)) => {
@@ -236,12 +202,29 @@ impl Puller<'_> {
         }
     }
 
+    /// Whether this is a child that the source, or a handler of a signal, has forked: it has none of the threads, and locks
+    /// that they had stay locked.
+    fn is_left_behind(&self) -> bool {
+        self.pool.check().is_err()
+    }
+
+    /// What a source said when it was called back. In a forked child that ends the call, whatever it is.
+    fn answer<T>(&self, answer: Result<T>) -> std::result::Result<T, Stop> {
+        match (self.pool.check(), answer) {
+            (Ok(()), answer) => answer.map_err(Stop::from_source),
+            (Err(_), Err(Error::Interrupted)) => Err(Stop::Call(Error::Interrupted)),
+            (Err(inherited), _) => Err(Stop::Call(inherited)),
+        }
+    }
+
     fn pull_all(&mut self, source: &mut dyn Source, name: &SourceName, token: &Token) -> std::result::Result<(), Stop> {
         let cache = token.cache();
         let algo = self.call.config().compression.algo;
         let mut rows = Rows::new(name.as_str(), algo, cache.profile.local());
         let pulled = self.pull_into(&mut rows, source, token);
-        cache.profile.merge(rows.times());
+        if !self.is_left_behind() {
+            cache.profile.merge(rows.times());
+        }
         pulled
     }
 
@@ -249,7 +232,7 @@ impl Puller<'_> {
         let cache = token.cache();
         let mut pulled_at = Instant::now();
         loop {
-            let more = source.pull(rows).map_err(Stop::from_source)?;
+            let more = self.answer(source.pull(rows))?;
             let now = Instant::now();
             if cache.has_failed() {
                 // The reason is recorded already.
@@ -294,6 +277,8 @@ impl Puller<'_> {
             let job = Job::enter(&self.call, batch);
             CacheWrite::dispatch(token, schema, job).map_err(Stop::Call)?;
         }
+        // Of sources before this one.
+        self.take_results().map_err(Stop::Call)?;
         self.tell();
         Ok(())
     }
@@ -313,6 +298,7 @@ impl Puller<'_> {
         let call = &self.call;
         let until = Instant::now() + PROGRESS_INTERVAL;
         self.waiter.wait(&mut |timeout| ready(call, timeout) || Instant::now() >= until)?;
+        self.pool.check()?;
         self.tell();
         Ok(())
     }
@@ -331,6 +317,10 @@ impl Puller<'_> {
     /// Takes over the results of caches that are over.
     fn collect(&mut self) -> Result<()> {
         drop(self.call.take_retired());
+        self.take_results()
+    }
+
+    fn take_results(&mut self) -> Result<()> {
         for (position, result) in self.call.take_finished() {
             let result = match result {
                 // Somebody else was faster.
@@ -388,9 +378,12 @@ impl Puller<'_> {
             self.call.cancel().cancel();
         }
         let call = &self.call;
-        while !call.wait_for_all(Duration::ZERO) {
+        while !self.is_left_behind() && !call.wait_for_all(Duration::ZERO) {
             // A caller who is impatient again still has to wait: the staging must go.
             let _ = self.waiter.wait(&mut |timeout| call.wait_for_all(timeout));
+        }
+        if self.is_left_behind() {
+            return;
         }
         drop(call.take_retired());
         self.sweep_leftovers();

@@ -38,7 +38,12 @@ class Probe:
     @property
     def fingerprint(self) -> Any:
         """The fingerprint of the source, or None."""
-        self.known_fingerprint = getattr(self.source, "fingerprint", None)
+        try:
+            self.known_fingerprint = self.source.fingerprint
+        except AttributeError:
+            # One that the class defines is there: it is its code that lacks something.
+            if hasattr(type(self.source), "fingerprint"):
+                raise
         return self.known_fingerprint
 
     def __iter__(self) -> Iterator[Any]:

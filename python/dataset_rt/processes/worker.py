@@ -99,6 +99,7 @@ def _serve(channel: "Connection", inbox: "SimpleQueue[Job | None]", start: Start
 
 
 def _carry_out(write: Write, job: Job) -> Report:
+    process = os.getpid()
     try:
         try:
             source = pickle.loads(job.pickled)
@@ -107,10 +108,15 @@ def _carry_out(write: Write, job: Job) -> Report:
         try:
             return Done(job.position, write(job.name, job.fingerprint, source))
         except Exception as error:
+            if os.getpid() != process:
+                raise
             return Done(job.position, advice.summary(error))
     except Stopped:
         raise
     except BaseException as error:
+        if os.getpid() != process:
+            # A child that the source forked and that came back from it: the channel is its parent's.
+            raise
         return Raised(job.position, _portable(error), advice.summary(error), traceback.format_exc())
 
 

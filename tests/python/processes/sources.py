@@ -75,6 +75,22 @@ class Failing(Numbered):
         raise self.error
 
 
+class Forking(Numbered):
+    """One row that says how a child ended which it forked and which went out of the source."""
+
+    def __init__(self, name: str, exception: BaseException) -> None:
+        super().__init__(name, 1)
+        self.exception = exception
+
+    def __iter__(self) -> Iterator[Any]:
+        child = os.fork()
+        if child == 0:
+            # A child that hangs is ended by its alarm.
+            signal.alarm(30)
+            raise self.exception
+        yield b"", {"status": os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}
+
+
 class Dying(Numbered):
     """Ends its process once another source writes."""
 

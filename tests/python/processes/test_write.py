@@ -252,3 +252,15 @@ def test_c11_a_cache_that_is_there_is_a_success_although_its_process_died(
     )
     assert lost == drt.CacheWriteSuccess("lost", tmp_path / "lost")
     assert re.match(r"not run: .*'lost'.*exit code 3", message(waiting))
+
+
+@pytest.mark.parametrize(("exception", "status"), [(SystemExit(7), 7), (ValueError("in the child"), 1)], ids=repr)
+def test_b04_a_child_that_a_source_forks_does_not_speak_for_its_worker_process(
+    runtime: drt.DatasetRuntime, tmp_path: Path, exception: BaseException, status: int
+) -> None:
+    [result] = write(runtime, tmp_path, sources.Forking("a", exception))
+    assert result == drt.CacheWriteSuccess("a", tmp_path / "a")
+    reader = drt.ReaderConfig(seed=1, shuffle=False)
+    assert [sample.metadata for sample in runtime.cached_dataset([tmp_path / "a"], reader_config=reader)] == [
+        {"status": status}
+    ]

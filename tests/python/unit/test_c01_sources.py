@@ -110,7 +110,7 @@ def test_c01_a_source_alone_is_told_about_as_in_a_list(
             return iter(())
 
     config = QUIET.model_copy(update={"num_processes": num_processes})
-    for source, text in ((Raising(), "name boom"), (Absent(), "must have a name"), (Dynamic(), "name boom")):
+    for source, text in ((Raising(), "name boom"), (Absent(), "AttributeError: name gone"), (Dynamic(), "name boom")):
         given: Any = source if alone else [source]
         [result] = runtime.write_cache(given, tmp_path, writer_config=config)
         assert isinstance(result, drt.CacheWriteError)

@@ -43,10 +43,20 @@ class Raising:
         return iter([(b"", {})])
 
 
+class Mistyped:
+    @property
+    def name(self) -> str:
+        return self.titel  # type: ignore[attr-defined,no-any-return]  # a typing error, as its author made it
+
+    def __iter__(self) -> Any:
+        return iter([(b"", {})])
+
+
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
         (Nameless(), "without a name"),
+        (Mistyped(), "reading the name raised AttributeError: 'Mistyped' object has no attribute 'titel'"),
         (Raising(), "LookupError: the name is gone"),
         (Listed(None, []), "source name must be a str, found NoneType"),
         (Listed(b"a", []), "source name must be a str, found bytes"),

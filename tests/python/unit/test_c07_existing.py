@@ -157,3 +157,51 @@ def test_c15_another_fingerprint_is_a_stale_cache(runtime: drt.DatasetRuntime, t
     assert isinstance(stale, drt.CacheSourcesDatasetError)
     for part in ("stale cache", "one", "two"):
         assert part in stale.results[0].message
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+def test_c15_a_fingerprint_that_lacks_something_is_not_taken_for_none(
+    runtime: drt.DatasetRuntime, tmp_path: Path, processes: int
+) -> None:
+    class Mistyped(Listed):
+        @property
+        def fingerprint(self) -> str:
+            return self.verson  # type: ignore[attr-defined,no-any-return]  # a typing error, as its author made it
+
+    written = numbered("a", 2)
+    written.fingerprint = "one"  # type: ignore[attr-defined]
+    write(runtime, tmp_path, written)
+    found = runtime.from_cache_sources(
+        Mistyped("a", []),
+        tmp_path,
+        reader_config=CONFIG,
+        writer_config=QUIET.model_copy(update={"num_processes": processes}),
+    )
+    assert isinstance(found, drt.CacheSourcesDatasetError)
+    assert found.results[0][1].startswith('source "a": reading its fingerprint raised AttributeError: ')
+    assert "verson" in found.results[0][1]
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+def test_c15_a_stand_in_for_a_source_without_fingerprint_has_none(
+    runtime: drt.DatasetRuntime, tmp_path: Path, processes: int
+) -> None:
+    class StandIn:
+        def __init__(self, source: Listed) -> None:
+            self.source = source
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self.source, name)
+
+        def __iter__(self) -> object:
+            return iter(self.source)
+
+    written = numbered("a", 2)
+    write(runtime, tmp_path, written)
+    found = runtime.from_cache_sources(
+        StandIn(written),  # type: ignore[arg-type]
+        tmp_path,
+        reader_config=CONFIG,
+        writer_config=QUIET.model_copy(update={"num_processes": processes}),
+    )
+    assert isinstance(found, drt.CacheSourcesDatasetSuccess)
