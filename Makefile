@@ -22,7 +22,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 FUZZ_TARGETS := manifest index record metadata open
 FUZZ_SECONDS ?= 60
 
-.PHONY: help demo test interop lint bench compare compare-quick fuzz docs wheel check-wheel prerequisites extension extension-quick
+.PHONY: help demo test interop lint bench compare compare-quick instructions fuzz docs wheel check-wheel prerequisites extension extension-quick
 
 help:
 	@echo 'make demo    build the release extension and run examples/quickstart.py'
@@ -31,6 +31,7 @@ help:
 	@echo 'make lint    formatting, clippy, ruff, mypy, basedpyright, import contracts'
 	@echo 'make bench   the benchmarks under benches/'
 	@echo 'make compare this library, its published version, its peers and its floors in one table; compare-quick in 6 minutes'
+	@echo 'make instructions  what a sample costs, in instructions of the processor; needs valgrind'
 	@echo 'make fuzz    damaged files against the reader, a minute for each target; needs a C++ compiler'
 	@echo 'make docs    the manual and the reference of the Rust crate, into site/ and target/doc'
 	@echo 'make wheel   a release wheel and a source distribution, into dist/'
@@ -101,6 +102,11 @@ compare: $(VENV)/.group-bench $(VENV)/.group-torch extension
 
 compare-quick:
 	@$(MAKE) --no-print-directory compare COMPARE='--quick $(COMPARE)'
+
+# Optimised like the extension that the tests run against. The count does not depend on how busy the machine is.
+instructions: prerequisites
+	@$(STEP) 'build the count of instructions' cargo build --locked --profile quick --bench instructions
+	@$(STEP) 'instructions a sample' --closing 'of what was measured' cargo bench --locked --profile quick --bench instructions
 
 # Coverage for libFuzzer out of the stable compiler: docs/decisions/0009-fuzzing.md. Not `--locked`: the lock file of fuzz/ follows
 # the dependencies of the crate.

@@ -8,9 +8,13 @@ mod reading;
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use cache_files::{CacheFiles, temp_dir};
+use dataset_rt::cancel::{PlainWaiter, Waiter};
+use dataset_rt::error::Result;
 use dataset_rt::format::index::{IndexRow, ROW_BYTES};
+use dataset_rt::reader::ReaderConfig;
 use reading::{in_order, open, pass};
 
 /// Rows before those that a test looks at: as many as a dataset reads before it believes that all is in memory.
@@ -46,6 +50,40 @@ fn d05_samples_of_any_sizes_come_in_order_pass_after_pass() {
             assert!(sample.metadata.iter().all(|value| metadata.contains(value)), "row {row} has other metadata");
             row += 1;
         }
+    }
+}
+
+/// A caller that counts how often it has to wait.
+#[derive(Default)]
+struct Counting(usize);
+
+impl Waiter for Counting {
+    fn wait(&mut self, done: &mut (dyn FnMut(Duration) -> bool + Send)) -> Result<()> {
+        self.0 += 1;
+        PlainWaiter::default().wait(done)
+    }
+
+    fn check(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn d05_a_pass_that_finds_everything_in_memory_goes_on_without_waiting_for_the_pool() {
+    let base = temp_dir();
+    let path = CacheFiles::new("one", 2_000, |_| 16).write(base.path());
+    for config in [in_order(), ReaderConfig { shuffle: true, ..in_order() }] {
+        let dataset = open(std::slice::from_ref(&path), config);
+        dataset.set_epoch_len(200_000).unwrap();
+        let mut stream = dataset.samples::<Vec<u8>>().unwrap();
+        let (mut taken, mut waits) = (0, Counting::default());
+        while let Some(chunk) = stream.next_chunk(&mut waits).unwrap() {
+            if taken < 100_000 {
+                waits.0 = 0;
+            }
+            taken += chunk.map(|sample| sample.read(stream.caches()).payload.unwrap()).count();
+        }
+        assert_eq!((taken, waits.0), (200_000, 0));
     }
 }
 

@@ -269,7 +269,8 @@ impl<B: PayloadBuffer> SampleStream<B> {
         if let Some(plan) = self.ahead.take_plan()? {
             self.plan = plan.into_iter();
         }
-        if self.ahead.is_empty() {
+        // Once all is known to be in memory nothing is added: what comes behind this needs no looking for.
+        if self.ahead.is_empty() && (cold || self.plan.as_slice().is_empty()) {
             self.announce_more()?;
         }
         // Before anything else is asked for: somebody waits for these.
