@@ -4,6 +4,7 @@
 use std::ffi::CStr;
 use std::slice;
 
+use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -35,7 +36,12 @@ impl<'py> BufferView<'py> {
         if status != 0 {
             return Err(PyErr::fetch(object.py()));
         }
-        Ok(Self { py: object.py(), view })
+        let view = Self { py: object.py(), view };
+        if view.view.len < 0 {
+            let text = format!("a buffer of {} bytes; this object breaks the buffer protocol", view.view.len);
+            return Err(PyBufferError::new_err(text));
+        }
+        Ok(view)
     }
 
     /// Whether the elements, or fields of them, are references to Python objects.
@@ -51,8 +57,11 @@ impl<'py> BufferView<'py> {
 
     /// The bytes where they are, if their order in memory is that of the elements.
     pub(super) fn as_contiguous(&self) -> Option<&[u8]> {
-        // SAFETY: the view was filled by its exporter.
-        let contiguous = unsafe { ffi::PyBuffer_IsContiguous(&raw const *self.view, ORDER) } != 0;
+        // Without a shape there is one row of bytes, and without strides there are no gaps.
+        let contiguous = self.view.shape.is_null() || self.view.strides.is_null() || {
+            // SAFETY: the view was filled by its exporter.
+            unsafe { ffi::PyBuffer_IsContiguous(&raw const *self.view, ORDER) != 0 }
+        };
         if !contiguous {
             return None;
         }
@@ -74,62 +83,82 @@ impl<'py> BufferView<'py> {
     /// before each: code of the user may run there, also in other threads, and what it writes may be in the copy.
     pub(super) fn copy(&self, mut between: impl FnMut() -> PyResult<()>) -> PyResult<Vec<u8>> {
         let mut bytes = filled(0_u8, self.len(), "a copy of a payload").map_err(|error| to_py_err(&error))?;
+        if self.as_contiguous().is_none() {
+            // SAFETY: the structure is plain data. The copy is never released, and the view outlives it.
+            let whole = unsafe { std::ptr::read(&raw const *self.view) };
+            // SAFETY: memory with gaps has a shape and strides, see `as_contiguous`, and the target has its length.
+            unsafe { copy_with_gaps(self.py, whole, &mut bytes, &mut between) }?;
+            return Ok(bytes);
+        }
         let mut start = 0;
-        for piece in bytes.chunks_mut(self.piece_bytes()) {
+        for piece in bytes.chunks_mut(PIECE_BYTES) {
             between()?;
-            self.copy_piece(start, piece)?;
+            // Looked at anew for each piece: other code has run meanwhile.
+            let source = self.as_contiguous().and_then(|bytes| bytes.get(start..start + piece.len()));
+            piece.copy_from_slice(source.unwrap_or_default());
             start += piece.len();
         }
         Ok(bytes)
     }
+}
 
-    /// About [`PIECE_BYTES`]; for memory with gaps a multiple of what has the same first index.
-    fn piece_bytes(&self) -> usize {
-        if self.as_contiguous().is_some() {
-            return PIECE_BYTES;
-        }
-        let slice = self.slice_bytes();
-        (PIECE_BYTES / slice).max(1).saturating_mul(slice)
+/// Copies the elements of `part` to `target`, in pieces with `between` before each.
+///
+/// # Safety
+/// `part` is a view, or a part of one, that the exporter keeps in place. Its shape and strides have `ndim` numbers, its
+/// suboffsets as many unless they are null, and its elements have as many bytes as `target`.
+unsafe fn copy_with_gaps(
+    py: Python<'_>,
+    mut part: ffi::Py_buffer,
+    target: &mut [u8],
+    between: &mut dyn FnMut() -> PyResult<()>,
+) -> PyResult<()> {
+    part.len = target.len().cast_signed();
+    if target.len() <= PIECE_BYTES || part.ndim == 0 {
+        between()?;
+        // SAFETY: the target has exactly `len` bytes, and the part is valid as the caller says.
+        let status =
+            unsafe { ffi::PyBuffer_ToContiguous(target.as_mut_ptr().cast(), &raw const part, part.len, ORDER) };
+        return if status == 0 { Ok(()) } else { Err(PyErr::fetch(py)) };
     }
-
-    /// How many bytes have the same first index.
-    fn slice_bytes(&self) -> usize {
-        (self.len() / self.extent().max(1)).max(1)
-    }
-
-    /// How many values the first index takes.
-    fn extent(&self) -> usize {
-        if self.view.shape.is_null() {
-            return 1;
-        }
-        // SAFETY: a shape has a number for each dimension, and memory with gaps has one dimension or more.
-        usize::try_from(unsafe { *self.view.shape }).unwrap_or(0)
-    }
-
-    /// Copies the bytes from `start` on. In memory with gaps both ends lie between two values of the first index.
-    fn copy_piece(&self, start: usize, piece: &mut [u8]) -> PyResult<()> {
-        if let Some(bytes) = self.as_contiguous() {
-            piece.copy_from_slice(bytes.get(start..start + piece.len()).unwrap_or_default());
-            return Ok(());
-        }
-        let slice = self.slice_bytes();
-        let [first, count, len] = [start / slice, piece.len() / slice, piece.len()]
-            .map(|number| isize::try_from(number).unwrap_or(isize::MAX));
-        // SAFETY: the structure is plain data. The copy is only read, by one call, and never released.
-        let mut part = unsafe { std::ptr::read(&raw const *self.view) };
-        // SAFETY: memory with gaps has a shape and strides of `ndim` numbers.
-        let mut shape = unsafe { slice::from_raw_parts(part.shape, usize::try_from(part.ndim).unwrap_or(0)) }.to_vec();
-        if let Some(extent) = shape.first_mut() {
-            *extent = count;
-        }
-        part.shape = shape.as_mut_ptr();
-        part.len = len;
+    // SAFETY: there is a first dimension.
+    let (extent, stride) = unsafe { (*part.shape, *part.strides) };
+    let slice = target.len() / usize::try_from(extent).unwrap_or(1).max(1);
+    // Several values of the first index at once, or parts of a single one where that has very many elements.
+    let step = if slice <= PIECE_BYTES { PIECE_BYTES / slice.max(1) } else { 1 };
+    for (number, piece) in target.chunks_mut(step * slice).enumerate() {
+        let mut next = part;
         // SAFETY: this is where the exporter says the elements with this first index begin.
-        part.buf = unsafe { part.buf.cast::<u8>().offset(*part.strides * first) }.cast();
-        // SAFETY: the target has exactly as many bytes as the part, which lies within the view.
-        let status = unsafe { ffi::PyBuffer_ToContiguous(piece.as_mut_ptr().cast(), &raw const part, len, ORDER) };
-        if status == 0 { Ok(()) } else { Err(PyErr::fetch(self.py)) }
+        next.buf = unsafe { part.buf.cast::<u8>().offset(stride * (number * step).cast_signed()) }.cast();
+        let mut shape;
+        if slice <= PIECE_BYTES {
+            // SAFETY: as the caller says.
+            shape = unsafe { slice::from_raw_parts(part.shape, usize::try_from(part.ndim).unwrap_or(0)) }.to_vec();
+            if let Some(extent) = shape.first_mut() {
+                *extent = (piece.len() / slice.max(1)).cast_signed();
+            }
+            next.shape = shape.as_mut_ptr();
+        } else {
+            // SAFETY: the dimension that is left out has its number in each of these; where it says so, the elements lie
+            // behind a pointer (the rule of the protocol for suboffsets).
+            unsafe {
+                if !part.suboffsets.is_null() {
+                    if *part.suboffsets >= 0 {
+                        next.buf = (*next.buf.cast::<*mut u8>()).offset(*part.suboffsets).cast();
+                    }
+                    next.suboffsets = part.suboffsets.add(1);
+                }
+                (next.shape, next.strides) = (part.shape.add(1), part.strides.add(1));
+            }
+            next.ndim -= 1;
+            if next.ndim == 0 {
+                next.suboffsets = std::ptr::null_mut();
+            }
+        }
+        // SAFETY: a part of what the caller vouches for.
+        unsafe { copy_with_gaps(py, next, piece, between) }?;
     }
+    Ok(())
 }
 
 /// Bytes that are copied without a look at whether somebody else wants the interpreter.

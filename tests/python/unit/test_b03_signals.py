@@ -69,7 +69,7 @@ def test_b03_write_sees_signals(
 
 @pytest.mark.parametrize(
     "payload",
-    [mmap.mmap(-1, 4 << 30, mmap.MAP_PRIVATE, mmap.PROT_READ), np.broadcast_to(np.uint8(0), 4 << 30)],
+    [mmap.mmap(-1, 4 << 30, mmap.MAP_PRIVATE, mmap.PROT_READ), np.broadcast_to(np.uint8(0), (1, 4 << 30))],
     ids=["whole", "gaps"],
 )
 def test_b03_copies_of_payloads_see_signals(

@@ -62,6 +62,8 @@ BIG_PAYLOADS: list[tuple[str, Any]] = [
     ("numpy transposed", BIG.T),
     ("numpy of one dimension", BIG.reshape(-1)[::-1]),
     ("numpy with a long slice", BIG.reshape(1, 1700, 7500)[:, ::-1, :7000]),
+    ("numpy with one long slice", BIG.reshape(1, 1, -1)[..., ::-2]),
+    ("numpy of long elements", BIG.reshape(-1)[: 12 << 20].view("V6291456").repeat(2)[::-1]),
     ("numpy broadcast", np.broadcast_to(BIG[0, 0], (5000, 2500))),
     ("numpy of words", np.asfortranarray(BIG.reshape(1700, 7500)[:, :7496].view(np.int64))),
 ]
