@@ -32,7 +32,8 @@ class CachedDataLoader(DataLoader[Any]):
         self._process = os.getpid()
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_iterator": None, "_newest": None}
+        # With a dataset of its own: the passes of a copy are not those of the original.
+        return self.__dict__ | {"dataset": copy.copy(self.dataset), "_iterator": None, "_newest": None}
 
     @property
     def _auto_collation(self) -> bool:
@@ -44,7 +45,24 @@ class CachedDataLoader(DataLoader[Any]):
         reading.__dict__["dataset"] = Batches(self.dataset)
         return super(CachedDataLoader, reading)._get_iterator()
 
+    def _check_division(self) -> None:
+        """Refuse other numbers than those by which rows are divided: the samples of some workers would be missing."""
+        plan = self.dataset.plan
+        for name, divided in [
+            ("num_workers", self.dataset.num_workers),
+            ("batch_size", plan.declared_batch_size),
+            ("drop_last", plan.drop_last),
+            ("persistent_workers", self.dataset.persistent),
+        ]:
+            found = getattr(self, name)
+            if found != divided:
+                raise RuntimeError(
+                    f"{name} of this loader must stay {divided}, found {found}: rows are divided among workers and batches already; "
+                    "construct another loader with to_torch_dataloader(...)"
+                )
+
     def __iter__(self) -> Any:
+        self._check_division()
         if self.num_workers == 0 and not self.pin_memory:
             # All that torch would do, without what it does around each batch, which costs as much as reading it.
             return Pass(map(self.collate_fn, self.dataset.begin_pass()), self)

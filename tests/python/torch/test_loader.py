@@ -360,6 +360,7 @@ def forked(built):
 COPIES = {
     "pickle": lambda built: flat(pickle.loads(pickle.dumps(built))),
     "deepcopy": lambda built: flat(copy.deepcopy(built)),
+    "copy": lambda built: flat(copy.copy(built)),
     "fork": forked,
 }
 
@@ -405,10 +406,52 @@ def test_f03_no_other_loader_reads_the_dataset_of_a_loader(dataset, workers):
     assert len(flat(built)) == 10
 
 
+def built_again(built, **changed):
+    """As libraries do that take a loader apart."""
+    given = {name: getattr(built, name) for name in ("batch_size", "num_workers", "drop_last", "collate_fn")}
+    if built.num_workers:
+        given |= {"multiprocessing_context": "fork", "persistent_workers": built.persistent_workers}
+    return type(built)(built.dataset, **given | changed)
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")
+@pytest.mark.parametrize(
+    ("workers", "changed"),
+    [
+        (0, {"num_workers": 1, "multiprocessing_context": "fork", "persistent_workers": True}),
+        (2, {"num_workers": 1}),
+        (2, {"num_workers": 3}),
+        (2, {"num_workers": 0, "multiprocessing_context": None, "persistent_workers": False}),
+        (2, {"persistent_workers": False}),
+        (0, {"batch_size": 3}),
+        (0, {"batch_size": None}),
+        (0, {"drop_last": True}),
+    ],
+)
+def test_f03_a_loader_built_again_with_other_numbers_is_refused(dataset, workers, changed):
+    built = loader(dataset, shuffle=False, num_workers=workers, batch_size=2)
+    assert flat(built_again(built)) == flat(built)
+    name, value = next(iter(changed.items()))
+    with pytest.raises(
+        RuntimeError, match=rf"^{name} of this loader must stay .*, found {value}: .*to_torch_dataloader"
+    ):
+        iter(built_again(built, **changed))
+
+
+def test_f03_the_number_of_workers_cannot_be_changed_later(dataset):
+    built = loader(dataset, shuffle=False, num_workers=2, batch_size=2)
+    built.num_workers = 1
+    with pytest.raises(RuntimeError, match="num_workers of this loader must stay 2, found 1"):
+        iter(built)
+    built.num_workers = 2
+    assert len(flat(built)) == len(dataset)
+
+
 @pytest.mark.parametrize("workers", [0, 1])
 def test_f06_a_run_goes_on_at_any_pass(dataset, workers):
     given = {"seed": 4, "samples_per_epoch": 4, "batch_size": 3, "num_workers": workers}
     passes = [flat(built) for built in [loader(dataset, **given)] for _ in range(5)]
+    assert passes[0] not in passes[3:]
     again = loader(dataset, **given)
     for _ in range(3):
         iter(again)

@@ -453,14 +453,18 @@ def test_b04_a_forked_child_has_workers_of_its_own(dataset):
     os.close(writable)
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda built: pickle.loads(pickle.dumps(built))])
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda built: pickle.loads(pickle.dumps(built))])
 def test_f03_a_copy_of_a_loader_with_workers_goes_on_with_its_own(dataset, copied):
     built = loader(dataset, shuffle=False, samples_per_epoch=3, batch_size=1, num_workers=1)
     order = [[row] for row in in_order(dataset)]
     assert list(built) == order[0:3]
     other = copied(built)
     assert list(other) == list(built) == order[3:6]
-    assert workers_of(other) != workers_of(built)
+    [victim] = workers_of(built)
+    assert workers_of(other) != [victim]
+    # Each goes on behind its own passes, with new workers, too.
+    os.kill(victim, signal.SIGKILL)
+    assert list(built) == list(other) == order[6:9]
 
 
 FORGOTTEN = """
