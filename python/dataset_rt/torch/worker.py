@@ -172,10 +172,11 @@ class WorkerInit:
 def _end_with_parent() -> None:
     """End this process when the one that wants its batches is gone.
 
-    Torch watches the process that forked this one, which under `forkserver` is another and lives as long as its children.
+    Torch looks for it between batches only, of which one may take for ever. And it looks for the process that forked this
+    one, which under `forkserver` is another and lives as long as its children.
     """
     parent = multiprocessing.parent_process()
-    if parent is None or parent.pid == os.getppid():
+    if parent is None:
         return
 
     def wait() -> None:

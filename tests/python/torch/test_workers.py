@@ -468,26 +468,32 @@ def test_f03_a_copy_of_a_loader_with_workers_goes_on_with_its_own(dataset, copie
 
 
 FORGOTTEN = """
-import os, signal, sys
+import os, signal, sys, threading
 import dataset_rt as drt
-from torch_support import identities
+
+def never(_batch):
+    # Returns when the other end is opened.
+    os.close(os.open(sys.argv[3], os.O_WRONLY))
+    threading.Event().wait()
 
 if __name__ == "__main__":
     runtime = drt.DatasetRuntime(num_workers=1)
     dataset = runtime.cached_dataset([sys.argv[1]], reader_config=drt.ReaderConfig(seed=1))
-    given = {"num_workers": 1, "collate_fn": identities}
-    loader = dataset.to_torch_dataloader(multiprocessing_context="forkserver", **given)
-    next(iter(loader))
+    loader = dataset.to_torch_dataloader(multiprocessing_context=sys.argv[2], num_workers=1, collate_fn=never)
+    reading = iter(loader)
     print(loader._iterator._workers[0].pid, flush=True)
+    os.close(os.open(sys.argv[3], os.O_RDONLY))
     os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_b04_a_worker_of_a_fork_server_ends_with_the_process_that_reads(dataset, tmp_path):
-    program = tmp_path / "forgotten.py"
+@pytest.mark.parametrize("method", ["forkserver", "spawn", "fork"])
+def test_b04_a_busy_worker_ends_with_the_process_that_reads(dataset, tmp_path, method):
+    program, busy = tmp_path / "forgotten.py", tmp_path / "busy"
     program.write_text(FORGOTTEN)
+    os.mkfifo(busy)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "TMPDIR": str(tmp_path)}
-    command = [sys.executable, str(program), str(dataset.cache_paths[0])]
+    command = [sys.executable, str(program), str(dataset.cache_paths[0]), method, str(busy)]
     with (tmp_path / "printed").open("wb") as printed, (tmp_path / "logged").open("wb") as logged:
         # No pipes: the end of one would wait for the worker.
         killed = subprocess.run(command, env=environment, stdout=printed, stderr=logged, check=False)
