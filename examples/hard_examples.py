@@ -7,6 +7,7 @@ ten rows of numbers.
 import argparse
 import tempfile
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ from quickstart import Digits
 
 import dataset_rt as drt
 
-Numbers = npt.NDArray[np.float64]
+Numbers: TypeAlias = npt.NDArray[np.float64]
 BATCH = 32
 STEP = 0.05
 

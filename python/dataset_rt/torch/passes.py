@@ -25,6 +25,7 @@ class CachedDataLoader(DataLoader[Any]):
 
     # Torch declares a variable; nobody gives it another value.
     dataset: LoaderDataset  # pyright: ignore[reportIncompatibleVariableOverride]
+    _iterator: Any
 
     def __init__(self, dataset: LoaderDataset, **given: Any) -> None:
         super().__init__(dataset, **given)
