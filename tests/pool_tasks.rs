@@ -1,5 +1,7 @@
 //! Tasks end exactly once, whoever runs, helps, waits or cancels.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/holding.rs"]
+mod holding;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -8,22 +10,7 @@ use std::time::{Duration, Instant};
 
 use dataset_rt::error::Error;
 use dataset_rt::pool::{Task, WorkerPool};
-
-/// Far longer than anything here takes: a test that would hang fails instead.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A task that holds a thread until it is told to go on, and has begun to.
-fn hold(pool: &WorkerPool) -> (Task<()>, mpsc::Sender<()>) {
-    let (started, has_started) = mpsc::channel();
-    let (go_on, gate) = mpsc::channel::<()>();
-    let task = Task::spawn(pool, move || {
-        started.send(()).unwrap();
-        let _ = gate.recv();
-        Ok(())
-    });
-    has_started.recv_timeout(PATIENCE).unwrap();
-    (task.unwrap(), go_on)
-}
+use holding::{PATIENCE, hold};
 
 #[test]
 fn a_task_returns_what_its_work_returns() {

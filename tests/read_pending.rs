@@ -1,34 +1,22 @@
 //! Long payloads: read in pieces that anybody may read, and given up between two of them.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "support/cache_files.rs"]
 mod cache_files;
+#[path = "support/holding.rs"]
+mod holding;
 #[path = "support/reading.rs"]
 mod reading;
 
-use std::sync::mpsc;
 use std::time::Duration;
 
 use cache_files::{CacheFiles, temp_dir};
 use dataset_rt::format::compression::CompressionAlgo;
-use dataset_rt::pool::{Task, WorkerPool};
+use dataset_rt::pool::WorkerPool;
 use dataset_rt::reader::{PendingFetch, plan};
+use holding::hold;
 use reading::{in_order, open, pass};
 
 const PIECE: usize = 4 << 20;
-
-/// Keeps the only thread of the pool busy until it is told to go on.
-fn hold(pool: &WorkerPool) -> (Task<()>, mpsc::Sender<()>) {
-    let (started, has_started) = mpsc::channel();
-    let (go_on, gate) = mpsc::channel::<()>();
-    let task = Task::spawn(pool, move || {
-        started.send(()).unwrap();
-        let _ = gate.recv();
-        Ok(())
-    });
-    has_started.recv_timeout(Duration::from_secs(60)).unwrap();
-    (task.unwrap(), go_on)
-}
 
 #[test]
 fn b03_a_long_payload_is_read_in_pieces() {

@@ -86,6 +86,20 @@ def drawing(**bounds: float) -> dict[str, tuple[Goal, ...]]:
     return {name: (clock, Goal("cpu", clock.bound, clock.of), ahead) for name, (clock, ahead) in found.items()}
 
 
+def memory(
+    name: str,
+    measure: str,
+    wanted: Mapping[str, tuple[Goal, ...]],
+    candidates: tuple[str, ...] = ("ours",),
+    rounds: int = 2,
+    **arguments: Any,
+) -> Line:
+    """Bytes, each time in a process of its own: what others left behind would count too."""
+    return Line(
+        name, measure, wanted, candidates, "B", whole=True, own_process=True, rounds=rounds, arguments=arguments
+    )
+
+
 #: Writing to a memmap is what the plain writer does, and then some; it is no peer there.
 WRITERS = ("ours", "0.4.8", "plain writer", *(peer for peer in PEERS if peer != "memmap"))
 SYNCING_WRITERS = ("ours", "plain writer", "lmdb", "h5py")
@@ -116,16 +130,7 @@ WARM = (
         goals(ONE_THREAD, False, A=AS_FAST, B=AS_FAST, C=1.6, E=AS_FAST, T=1.6),
         ("ours", ONE_THREAD),
     ),
-    Line(
-        "memory while shuffled",
-        "memory_use.iterating",
-        {"B": (most(12 * MIB),)},
-        ("ours", "0.4.8"),
-        "B",
-        whole=True,
-        own_process=True,
-        rounds=2,
-    ),
+    memory("memory while shuffled", "memory_use.iterating", {"B": (most(12 * MIB),)}, ("ours", "0.4.8")),
     Line(
         "validate_cache", "opening.validated", goals("blake3", False, C=0.93), ("ours", "0.4.8", "blake3"), whole=True
     ),
@@ -160,30 +165,18 @@ LOADING = (
         whole=True,
         arguments={"workers": 2},
     ),
-    Line(
+    memory(
         "DataLoader, private memory of a worker",
         "loading.worker_memory",
         {"B": (time(1.1, "torch alone"),)},
         ("ours", "torch alone"),
-        "B",
-        whole=True,
-        own_process=True,
         rounds=1,
-        arguments={"workers": 2},
+        workers=2,
     ),
 )
 
 MANY_ROWS = (
-    Line(
-        "write: peak of memory",
-        "writing.peak",
-        {"F": (most(64 * MIB),)},
-        ("ours",),
-        "B",
-        whole=True,
-        own_process=True,
-        rounds=1,
-    ),
+    memory("write: peak of memory", "writing.peak", {"F": (most(64 * MIB),)}, rounds=1),
     Line(
         "write: bytes on disk beside a payload",
         "writing.beside",
@@ -216,37 +209,9 @@ MANY_ROWS = (
         ("ours", "one pass"),
         whole=True,
     ),
-    Line(
-        "new weights: memory kept for a row",
-        "memory_use.new_weights_kept",
-        {"F": (most(40),)},
-        ("ours",),
-        "B",
-        whole=True,
-        own_process=True,
-        rounds=2,
-    ),
-    Line(
-        "new weights: peak of memory for a row",
-        "memory_use.new_weights_peak",
-        {"F": (most(50),)},
-        ("ours",),
-        "B",
-        whole=True,
-        own_process=True,
-        rounds=2,
-    ),
-    Line(
-        "memory while shuffled, for a row",
-        "memory_use.iterating",
-        {"F": (most(17),)},
-        ("ours",),
-        "B",
-        whole=True,
-        own_process=True,
-        rounds=2,
-        arguments={"in_rows": True},
-    ),
+    memory("new weights: memory kept for a row", "memory_use.new_weights_kept", {"F": (most(40),)}),
+    memory("new weights: peak of memory for a row", "memory_use.new_weights_peak", {"F": (most(50),)}),
+    memory("memory while shuffled, for a row", "memory_use.iterating", {"F": (most(17),)}, in_rows=True),
     Line(
         "shuffled, beside 10^4 rows",
         "reading.growth",

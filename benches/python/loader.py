@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from batches import first_batch
 from torch.utils.data import DataLoader, Dataset
 
 import dataset_rt as drt
@@ -75,17 +76,6 @@ def whole_pass(loader: DataLoader[Any]) -> float:
     for batch in loader:
         samples += len(batch)
     return (time.perf_counter() - started) / samples
-
-
-def first_batch(loader: DataLoader[Any]) -> float:
-    """Seconds until the first batch of a pass is there; the rest of the pass is read, but not measured."""
-    started = time.perf_counter()
-    batches = iter(loader)
-    next(batches)
-    taken = time.perf_counter() - started
-    for _ in batches:
-        pass
-    return taken
 
 
 def speed(directory: Path, rounds: int, workers: int, samples: int) -> dict[str, float]:

@@ -1,9 +1,9 @@
 """Loaders of PyTorch. Workers live on from pass to pass."""
 
-import time
 from pathlib import Path
 from typing import Any
 
+import batches
 from memory import mapped
 
 from compare.candidates.candidate import BATCH
@@ -42,14 +42,7 @@ def whole_pass(held: Held, count: int, seed: int, *, workers: int) -> Figures:
 
 def first_batch(held: Held, count: int, seed: int, *, workers: int) -> Figures:
     """Seconds from the beginning of a pass to its first batch."""
-    loader = loader_of(held, workers, "fork")
-    started = time.perf_counter()
-    batches = iter(loader)
-    next(batches)
-    taken = time.perf_counter() - started
-    for _ in batches:
-        pass
-    return {"value": taken}
+    return {"value": batches.first_batch(loader_of(held, workers, "fork"))}
 
 
 def worker_memory(held: Held, count: int, seed: int, *, workers: int) -> Figures:

@@ -1,11 +1,11 @@
 """Verify every checksum of caches, and name what is damaged."""
 
 import argparse
-import os
 from pathlib import Path
 
 from dataset_rt._native import Runtime
 from dataset_rt.command_line.output import FAILURES, caches, complain, printable, reason, tell, tell_json
+from dataset_rt.torch.resources import affinity
 
 _MOST_THREADS = 1024
 
@@ -44,5 +44,4 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _processors() -> int:
     """Give the number of processors that this process may use, as far as threads go."""
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(usable, _MOST_THREADS)
+    return min(len(affinity() or (0,)), _MOST_THREADS)
