@@ -34,17 +34,21 @@ pub fn with_room<T>(count: usize, purpose: &'static str) -> Result<Vec<T>> {
     Ok(elements)
 }
 
-/// Blocks of this size that are freed stay with the process for its next ones: for windows of large samples.
-const KEPT_BYTES: usize = 16 << 20;
+/// Blocks up to this size that are freed stay with the process for its next ones. The C library of GNU allows no more than 32 MiB.
+const KEPT_BYTES: usize = 31 << 20;
 
-/// Has the allocator keep large blocks that are freed, once for the process.
+/// Blocks from this size on are otherwise given back to the system one by one.
+const LARGE_BYTES: u64 = 128 << 10;
+
+/// If blocks of so many bytes are large, has the allocator keep those that are freed, once for the process: for whoever
+/// makes such blocks over and over again.
 ///
 /// The C library of GNU gives memory back to the system whenever much of it is free, and takes it again page by page. What
 /// it calls much follows the largest block that was mapped by itself and freed: at most twice as much stays. Other
 /// allocators take no notice.
-pub fn keep_freed_blocks() {
+pub fn keep_freed_blocks(bytes: u64) {
     static DONE: AtomicBool = AtomicBool::new(false);
-    if !DONE.swap(true, Ordering::Relaxed) {
+    if bytes >= LARGE_BYTES && !DONE.swap(true, Ordering::Relaxed) {
         drop(black_box(with_room::<u8>(KEPT_BYTES, "a block that is freed at once")));
     }
 }

@@ -103,6 +103,8 @@ class Dataset:
     def __len__(self) -> int: ...
     def set_epoch_len(self, epoch_len: int) -> None:
         """Set the length of future windows."""
+    def expect_batches(self, samples: int) -> None:
+        """Prepare this process for making, or receiving, batches of so many samples over and over again."""
     def samples(self) -> SampleIterator:
         """Begin the next window."""
     def get_item(self, cache_id: int, sample_id: int) -> CachedSample:

@@ -24,6 +24,7 @@ use crate::cancel::{Waiter, while_waiting};
 use crate::error::{Error, Result};
 use crate::format::schema::Schema;
 use crate::ids::{CacheId, SampleId};
+use crate::memory::keep_freed_blocks;
 use crate::pool::{ForkStamp, WorkerPool};
 use crate::reader::{CacheSet, Fetched, PayloadBuffer, ReaderConfig, fetch_one, open_caches};
 use crate::sampling::Cursor;
@@ -188,6 +189,15 @@ impl Dataset {
                 self.config.prefetch_size,
             ))
         })
+    }
+
+    /// Prepares this process for making, or receiving, batches of so many samples over and over again.
+    ///
+    /// # Errors
+    /// As [`epoch_len`](Self::epoch_len).
+    pub fn expect_batches(&self, samples: u64) -> Result<()> {
+        keep_freed_blocks(self.caches()?.mean_record_bytes().saturating_mul(samples));
+        Ok(())
     }
 
     /// Reads one sample, active or not, on the calling thread. Moves no cursor.

@@ -28,9 +28,6 @@ pub(super) const STRETCH_BYTES: usize = POOL_TOTAL_BYTES;
 /// As `POOL_MEAN_BYTES`, for compressed payloads, which cost more a byte.
 const POOL_COMPRESSED_MEAN_BYTES: usize = 1 << 10;
 
-/// Records of this mean size on are large for an allocator, too.
-pub(super) const LARGE_MEAN_BYTES: u64 = 128 << 10;
-
 /// What to do with the first samples of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cut {

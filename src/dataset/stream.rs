@@ -101,9 +101,7 @@ impl<B: PayloadBuffer> SampleStream<B> {
         window: Window,
         prefetch_size: u64,
     ) -> Self {
-        if set.mean_record_bytes() >= policy::LARGE_MEAN_BYTES {
-            keep_freed_blocks();
-        }
+        keep_freed_blocks(set.mean_record_bytes());
         let largest_plan = prefetch_size.clamp(1, LARGEST_PLAN);
         // One chunk for every thread, and one for the consumer.
         let pool_chunk = largest_plan / (pool.threads() as u64 + 1);

@@ -70,6 +70,11 @@ impl Dataset {
         len.and_then(|len| self.core.set_epoch_len(len)).map_err(|error| to_py_err(&error))
     }
 
+    /// Prepares this process for batches of so many samples.
+    fn expect_batches(&self, samples: u64) -> PyResult<()> {
+        self.core.expect_batches(samples).map_err(|error| to_py_err(&error))
+    }
+
     /// Begins the next window.
     fn samples(&self) -> PyResult<SampleIterator> {
         let stream = self.core.samples::<NewBytes>().map_err(|error| to_py_err(&error))?;

@@ -131,6 +131,7 @@ def _construct(
     rows = dataset._native.row_count()
     plan = Plan(checked.samples, rows, world_size, checked.batch_size, checked.drop_last, checked.partition, seed)
     consumers = max(1, workers)
+    dataset._native.expect_batches(plan.declared_batch_size)
     config, exported_rows = artifacts.export(
         dataset,
         exported.path,

@@ -242,6 +242,7 @@ def _open(loader: LoaderDataset, consumer: "Consumer") -> "Dataset":
         native.set_epoch_len(passed)
         native.samples()
     native.set_epoch_len(consumer.quota)
+    native.expect_batches(min(consumer.batch_size, consumer.quota))
     return native
 
 
