@@ -9,6 +9,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use super::calls;
 use super::error::to_py_err;
 use crate::memory::filled;
 use crate::reader::PayloadBuffer;
@@ -31,11 +32,8 @@ impl<'py> BufferView<'py> {
     /// Asks for the memory.
     pub(super) fn new(object: &Bound<'py, PyAny>) -> PyResult<Self> {
         let mut view = Box::new(ffi::Py_buffer::new());
-        // SAFETY: the object is alive, and `view` is writable and does not move until it is released.
-        let status = unsafe { ffi::PyObject_GetBuffer(object.as_ptr(), &raw mut *view, ffi::PyBUF_FULL_RO) };
-        if status != 0 {
-            return Err(PyErr::fetch(object.py()));
-        }
+        // SAFETY: what the box holds does not move until it is released.
+        unsafe { calls::buffer(object, &mut view, ffi::PyBUF_FULL_RO) }?;
         let view = Self { py: object.py(), view };
         if view.view.len < 0 {
             let text = format!("a buffer of {} bytes; this object breaks the buffer protocol", view.view.len);

@@ -5,15 +5,18 @@
 //! for ever instead, as it does from 3.14 on; the process ends without it. pyo3 does the same where it attaches.
 #![expect(unsafe_code, reason = "the C interface, declared so that it may unwind")]
 
+use std::ffi::c_int;
 use std::thread;
 
 use pyo3::exceptions::PyStopIteration;
-use pyo3::ffi::PyObject;
+use pyo3::ffi::{Py_buffer, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList, PyMapping, PyString, PyTuple};
 
 mod raw {
-    use pyo3::ffi::PyObject;
+    use std::ffi::c_int;
+
+    use pyo3::ffi::{Py_buffer, PyObject};
 
     unsafe extern "C-unwind" {
         pub(super) fn PyMapping_Items(mapping: *mut PyObject) -> *mut PyObject;
@@ -23,6 +26,8 @@ mod raw {
         pub(super) fn PyObject_Str(object: *mut PyObject) -> *mut PyObject;
         pub(super) fn PyObject_Repr(object: *mut PyObject) -> *mut PyObject;
         pub(super) fn PyObject_GetAttr(object: *mut PyObject, name: *mut PyObject) -> *mut PyObject;
+        pub(super) fn PyObject_GetBuffer(object: *mut PyObject, view: *mut Py_buffer, flags: c_int) -> c_int;
+        pub(super) fn Py_DecRef(object: *mut PyObject);
         pub(super) fn PyObject_CallObject(callable: *mut PyObject, arguments: *mut PyObject) -> *mut PyObject;
     }
 }
@@ -44,8 +49,9 @@ fn call<'py>(
     function: unsafe extern "C-unwind" fn(*mut PyObject) -> *mut PyObject,
     object: &Bound<'py, PyAny>,
 ) -> Option<PyResult<Bound<'py, PyAny>>> {
+    let function = may_unwind(function);
     // SAFETY: the functions in `raw` take any object that is alive, and this thread is attached.
-    kept(py, || unsafe { function(object.as_ptr()) })
+    taken(py, kept(|| unsafe { function(object.as_ptr()) }))
 }
 
 /// The same with a second object.
@@ -54,15 +60,27 @@ fn call_with<'py>(
     object: &Bound<'py, PyAny>,
     other: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let function = may_unwind(function);
     // SAFETY: as above; callers pass what the function takes as its second object.
-    required(kept(object.py(), || unsafe { function(object.as_ptr(), other.as_ptr()) }))
+    required(taken(object.py(), kept(|| unsafe { function(object.as_ptr(), other.as_ptr()) })))
 }
 
-/// Makes a call of the C interface that returns a new reference, or null and perhaps an exception.
-fn kept(py: Python<'_>, call: impl FnOnce() -> *mut PyObject) -> Option<PyResult<Bound<'_, PyAny>>> {
+/// Hides which function it is. Link-time optimisation joins the declarations above with those of pyo3, which say that the same
+/// functions never unwind, and then takes away what keeps the thread.
+fn may_unwind<F>(function: F) -> F {
+    std::hint::black_box(function)
+}
+
+/// Makes a call of the C interface from which the thread may not come back.
+fn kept<T>(call: impl FnOnce() -> T) -> T {
     let guard = StayHere;
     let result = call();
     std::mem::forget(guard);
+    result
+}
+
+/// What a call gave that returns a new reference, or null and perhaps an exception.
+fn taken(py: Python<'_>, result: *mut PyObject) -> Option<PyResult<Bound<'_, PyAny>>> {
     // SAFETY: such calls return a reference of the caller's own, or null.
     match unsafe { Bound::from_owned_ptr_or_opt(py, result) } {
         Some(object) => Some(Ok(object)),
@@ -112,6 +130,24 @@ pub(super) fn text<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyStr
 /// What `repr(object)` gives.
 pub(super) fn shown<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
     required(call(object.py(), raw::PyObject_Repr, object)).and_then(|text| Ok(text.cast_into()?))
+}
+
+/// Fills `view` with the memory of an object, whose class may have a `__buffer__`.
+///
+/// # Safety
+/// `view` stays where it is until it is released.
+pub(super) unsafe fn buffer(object: &Bound<'_, PyAny>, view: &mut Py_buffer, flags: c_int) -> PyResult<()> {
+    let function = may_unwind(raw::PyObject_GetBuffer);
+    // SAFETY: the object is alive, this thread is attached, and the caller keeps `view` in place.
+    let status = kept(|| unsafe { function(object.as_ptr(), &raw mut *view, flags) });
+    if status == 0 { Ok(()) } else { Err(PyErr::fetch(object.py())) }
+}
+
+/// Lets go of an object, which may run what is left of a generator.
+pub(super) fn release<T>(object: Bound<'_, T>) {
+    let function = may_unwind(raw::Py_DecRef);
+    // SAFETY: the reference is given away, and this thread is attached.
+    kept(|| unsafe { function(object.into_ptr()) });
 }
 
 /// Only the end of an iteration is null without an exception.

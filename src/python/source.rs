@@ -138,7 +138,9 @@ impl Source for PySource<'_, '_> {
     }
 
     fn stop(&mut self) {
-        self.iterator = None;
+        if let Some(iterator) = self.iterator.take() {
+            calls::release(iterator);
+        }
         self.template = None;
     }
 }

@@ -74,8 +74,18 @@ def failing():
     raise Unsaid
     yield
 
-rows = {"text": failing(), "key": iter([(b"", {Unshown(): 1})])}.get(where, iter([(b"", {"a": 1})] * 3))
-parts = {"name": "a", "fingerprint": None, "__iter__": lambda self: rows} | ({where: property(work)} if where in ("name", "fingerprint") else {})
+def failing_later():
+    try:
+        yield b"", {}
+        yield None
+    finally:
+        work()
+
+class Exporter:
+    __buffer__ = lambda self, flags: work()
+
+rows = {"text": failing(), "buffer": iter([(Exporter(), {})]), "key": iter([(b"", {Unshown(): 1})])}.get(where, iter([(b"", {"a": 1})] * 3))
+parts = {"name": "a", "fingerprint": None, "__iter__": lambda self: failing_later() if where == "end" else rows} | ({where: property(work)} if where in ("name", "fingerprint") else {})
 source = type("Source", (), parts)()
 config = QUIET
 if where == "write":
@@ -89,8 +99,10 @@ sys.stderr = sys.__stderr__
 """
 
 
-@pytest.mark.parametrize("where", ["name", "fingerprint", "text", "key", "write"])
+@pytest.mark.parametrize("where", ["name", "fingerprint", "text", "key", "buffer", "end", "write"])
 def test_b05_daemon_threads_may_be_in_any_other_python_code_of_users(tmp_path: Path, where: str) -> None:
+    if where == "buffer" and sys.version_info < (3, 12):
+        pytest.skip("classes of Python have no buffers before 3.12")
     done = run_python(ENDLESS_CALLBACK, str(tmp_path / "caches"), where)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
