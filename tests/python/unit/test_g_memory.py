@@ -121,6 +121,7 @@ with drt.DatasetRuntime(num_workers=1) as runtime:
 def test_d10_no_memory_for_a_table_is_a_memory_error_and_changes_nothing(
     runtime: drt.DatasetRuntime, tmp_path: Path
 ) -> None:
+    pytest.importorskip("pyarrow")
     [path] = write(runtime, tmp_path, numbered("a", 1000))
     done = run_python(UPDATE, str(path))
     assert (done.returncode, done.stderr) == (0, "")
