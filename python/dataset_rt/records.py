@@ -15,9 +15,15 @@ Metadata: TypeAlias = Mapping[str, MetadataValue]
 class CacheInput(NamedTuple):
     """One sample for a cache: payload bytes, and values to filter and weight it by.
 
-    >>> data, metadata = CacheInput(b"pixels", {"label": 3})
-    >>> metadata["label"]
-    3
+    Attributes:
+        data: Bytes, or an object that shows its memory, such as an array; of any length, also 0.
+        metadata: Keys are text, values `bool`, `int`, `float` or `str`. Every sample of a source has the same keys with the
+            same kinds of value.
+
+    Examples:
+        >>> data, metadata = CacheInput(b"pixels", {"label": 3})
+        >>> metadata["label"]
+        3
     """
 
     data: BytesLike
@@ -25,7 +31,14 @@ class CacheInput(NamedTuple):
 
 
 class CachedSample(NamedTuple):
-    """One sample from a cache. `cache_id` and `sample_id` identify it for good."""
+    """One sample from a cache.
+
+    Attributes:
+        data: The payload.
+        metadata: The values that were stored with it, in the order of their keys.
+        cache_id: The cache it is from.
+        sample_id: Its place there, from 0. Together with `cache_id` it identifies the sample for good.
+    """
 
     data: bytes
     metadata: dict[str, MetadataValue]
