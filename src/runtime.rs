@@ -166,8 +166,8 @@ impl Runtime {
         let outcomes = self.write_missing(sources, base, writer_config, waiter, progress)?;
         let paths: Vec<PathBuf> = outcomes.iter().filter_map(|outcome| outcome.result.clone().ok()).collect();
         if paths.is_empty() {
-            let message = "no cache could be loaded: no source produced one; see the results of the sources";
-            return Ok(SourcesDataset { outcomes, dataset: Err(message.to_owned()) });
+            let message = format!("no cache could be loaded: {}", why_none(&outcomes));
+            return Ok(SourcesDataset { outcomes, dataset: Err(message) });
         }
         let dataset = match Dataset::open(&paths, reader_config, pool, waiter) {
             Ok(dataset) => Ok(dataset),
@@ -195,4 +195,16 @@ pub struct SourcesDataset {
     pub outcomes: Vec<WriteOutcome>,
     /// The caches that could be had, or why they are no dataset.
     pub dataset: std::result::Result<Dataset, String>,
+}
+
+/// What to say when no source has a cache.
+fn why_none(outcomes: &[WriteOutcome]) -> String {
+    let failed = outcomes.iter().find_map(|outcome| Some((&outcome.source_name, outcome.result.as_ref().err()?)));
+    match (failed, outcomes.len()) {
+        (None, _) => "no source was given".to_owned(),
+        (Some((name, reason)), 1) => format!("source {name:?} failed: {reason}"),
+        (Some((name, reason)), all) => {
+            format!("source {name:?} failed: {reason}; so did all {all} sources, see their results")
+        }
+    }
 }

@@ -6,8 +6,8 @@ mod cache_files;
 #[path = "support/reading.rs"]
 mod reading;
 
-use std::path::PathBuf;
-use std::sync::{Arc, LazyLock};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::{Field, Schema};
@@ -23,15 +23,13 @@ use reading::{get_item, open};
 /// Rows of the three caches.
 const COUNTS: [u64; 3] = [7, 1, 30];
 
-static CACHES: LazyLock<(tempfile::TempDir, Vec<PathBuf>)> = LazyLock::new(|| {
-    let base = temp_dir();
+fn caches(base: &Path) -> Vec<PathBuf> {
     let paths = COUNTS.iter().zip(["a", "b", "c"]).map(|(count, name)| {
         // Some chunks go to the pool, some do not.
-        CacheFiles::new(name, *count, |row| if row % 4 == 0 { 70_000 } else { 3 }).write(base.path())
+        CacheFiles::new(name, *count, |row| if row % 4 == 0 { 70_000 } else { 3 }).write(base)
     });
-    let paths = paths.collect();
-    (base, paths)
-});
+    paths.collect()
+}
 
 /// What the library promises, in its simplest form.
 struct Model {
@@ -127,7 +125,8 @@ proptest! {
         shuffle in any::<bool>(),
         prefetch_size in prop_oneof![Just(1_u64), Just(5), Just(64), Just(1 << 40)],
     ) {
-        let dataset = open(&CACHES.1, ReaderConfig { seed, shuffle, prefetch_size, validate_cache: false });
+        let base = temp_dir();
+        let dataset = open(&caches(base.path()), ReaderConfig { seed, shuffle, prefetch_size, validate_cache: false });
         let mut model = Model::new(seed, shuffle);
         let mut iterators: Vec<(Samples, std::vec::IntoIter<(u64, u64)>)> = Vec::new();
         for step in steps {

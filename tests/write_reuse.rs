@@ -145,7 +145,8 @@ fn c16_without_any_cache_there_is_no_dataset() {
     let base = temp_dir();
     let made = from_sources(&mut [&mut IterSource::new("empty", [])], base.path(), &config());
     assert_eq!(error(&made, 0), "cache source yielded no samples");
-    assert!(made.dataset.unwrap_err().contains("no cache could be loaded"));
+    let told = made.dataset.unwrap_err();
+    assert_eq!(told, "no cache could be loaded: source \"empty\" failed: cache source yielded no samples");
     let made = from_sources(&mut [], base.path(), &config());
     assert!(made.outcomes.is_empty() && made.dataset.is_err());
 }

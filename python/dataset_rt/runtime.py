@@ -33,9 +33,10 @@ class DatasetRuntime:
     One runtime serves a whole program. Datasets opened through it share its threads and keep them alive, also after
     `close`. A runtime is a context manager.
 
-    >>> with DatasetRuntime(num_workers=2) as runtime:
-    ...     runtime.write_cache([], "caches")
-    []
+    Examples:
+        >>> with DatasetRuntime(num_workers=2) as runtime:
+        ...     runtime.write_cache([], "caches")
+        []
     """
 
     __slots__ = ("__weakref__", "_native")
@@ -95,8 +96,7 @@ class DatasetRuntime:
         results = self._write(sources, path, writer_config, reuse=True)
         directories = [result.path for result in results if isinstance(result, CacheWriteSuccess)]
         if not directories:
-            reason = "every source failed, see results" if results else "no source was given"
-            return CacheSourcesDatasetError(results, f"no cache could be loaded: {reason}")
+            return CacheSourcesDatasetError(results, f"no cache could be loaded: {_why_none(results)}")
         try:
             dataset = self.cached_dataset(directories, reader_config=reader_config)
         except (ValueError, OSError) as error:
@@ -146,6 +146,15 @@ class DatasetRuntime:
 
     def __repr__(self) -> str:
         return f"DatasetRuntime(num_workers={self.num_workers}{', closed' if self._native.closed else ''})"
+
+
+def _why_none(results: list[CacheWriteResult]) -> str:
+    """What to say when no source has a cache."""
+    failed = [result for result in results if isinstance(result, CacheWriteError)]
+    if not failed:
+        return "no source was given"
+    first = f'source "{failed[0].source_name}" failed: {failed[0].message}'
+    return first if len(failed) == 1 else f"{first}; so did all {len(failed)} sources, see results"
 
 
 def _listed(sources: "CacheSource | Sequence[CacheSource]") -> list["CacheSource"]:

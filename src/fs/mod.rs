@@ -18,7 +18,7 @@ mod stamp;
 mod sweep;
 mod temporary;
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 pub use heartbeat::{Heart, KeptAlive};
@@ -93,6 +93,12 @@ pub fn create_dir_all(path: impl AsRef<Path>) -> Result<()> {
         Ok(()) => sync_dir(parent),
         // Somebody else was faster, or the path ends in `..`.
         Err(_) if path.is_dir() => Ok(()),
+        // A file, or a link that leads nowhere.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let text = "not a directory; move it away, or choose another directory";
+            let why = path.metadata().err().unwrap_or_else(|| io::Error::new(io::ErrorKind::NotADirectory, text));
+            Err(Error::file("use as a directory", path, why))
+        }
         Err(error) => Err(Error::file("create directory", path, error)),
     }
 }

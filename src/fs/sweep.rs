@@ -30,13 +30,17 @@ pub struct StampedStaging {
 /// # Errors
 /// [`Error::File`] when the directory cannot be read; [`Error::Interrupted`] after `cancel` was cancelled.
 pub fn find_staging(base: impl AsRef<Path>, cancel: &CancelToken) -> Result<Vec<StampedStaging>> {
-    let parent = base.as_ref().join(STAGING_DIR);
+    find_staging_from(&StagingStamp::current(), base.as_ref(), cancel)
+}
+
+/// What [`find_staging`] finds, where `here` is the stamp of this process.
+fn find_staging_from(here: &StagingStamp, base: &Path, cancel: &CancelToken) -> Result<Vec<StampedStaging>> {
+    let parent = base.join(STAGING_DIR);
     let entries = match fs::read_dir(&parent) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(Error::file("read directory", &parent, error)),
     };
-    let here = StagingStamp::current();
     let mut clock = None;
     let mut found = Vec::new();
     for entry in entries {
@@ -68,7 +72,7 @@ pub fn sweep(base: impl AsRef<Path>, cancel: &CancelToken) -> Result<()> {
     let parent = base.as_ref().join(STAGING_DIR);
     let here = StagingStamp::current();
     let mut swept = Ok(());
-    for staging in find_staging(base, cancel)? {
+    for staging in find_staging_from(&here, base.as_ref(), cancel)? {
         cancel.check()?;
         if staging.is_dead {
             swept = swept.and(remove(&parent, &staging.path, &here));

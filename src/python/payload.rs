@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyMemoryView};
 
 use super::buffer::{BufferView, PIECE_BYTES, SharedPyBytes};
 use super::enter::pause;
@@ -38,6 +38,12 @@ impl<'py> Payload<'py> {
         }
         let view = match BufferView::new(&data) {
             Ok(view) => view,
+            Err(error)
+                if error.is_instance_of::<PyValueError>(data.py()) && data.is_exact_instance_of::<PyMemoryView>() =>
+            {
+                let text = "data must be bytes-like, found a released memoryview; release it only after the write";
+                return Ok(Err(text.to_owned()));
+            }
             // An array of dates, for example: the protocol has no word for them.
             Err(error) if error.is_instance_of::<PyValueError>(data.py()) => {
                 let found = data.get_type().fully_qualified_name()?;

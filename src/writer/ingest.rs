@@ -356,6 +356,12 @@ impl Rows {
                 self.refuse(format_args!("metadata key {key:?} is reserved for the metadata table; rename the key"))
             );
         }
+        if let Some((key, _)) = metadata.iter().find(|(key, _)| key.contains('\0')) {
+            return Err(self.refuse(format_args!(
+                "metadata key {:?} holds a NUL, which no column of the metadata table can have in its name; rename the key",
+                excerpt(key)
+            )));
+        }
         let fields = metadata.iter().map(|(key, value)| Field { name: (*key).to_owned(), kind: value.kind() });
         let schema = Arc::new(Schema::new(fields.collect()).map_err(|error| self.refuse(error))?);
         self.current.columns = schema.fields().iter().map(|field| ColumnBuffer::new(field.kind)).collect();

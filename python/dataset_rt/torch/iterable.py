@@ -31,6 +31,9 @@ class TorchIterableDataset(SizedTorchIterableDataset, IterableDataset["CachedSam
             _refuse("this is a copy made by pickle")
         return iter(self._dataset)
 
+    def __getitem__(self, index: object) -> NoReturn:
+        no_item("what to_torch_iterable_dataset() returns")
+
     def __len__(self) -> int:
         return self._length if self._dataset is None else len(self._dataset)
 
@@ -52,4 +55,12 @@ def _refuse(reason: str) -> NoReturn:
         f"to_torch_iterable_dataset() can only be iterated where it was made, with DataLoader(num_workers=0), but {reason}; "
         "for loading workers call CachedDataset.to_torch_dataloader(num_workers=...), or read in parallel with "
         "DatasetRuntime(num_workers=...)"
+    )
+
+
+def no_item(dataset: str) -> NoReturn:
+    """Refuse an index, as `torch.utils.data.Subset` and `random_split` give."""
+    raise TypeError(
+        f"{dataset} is read in sequence and has no sample with an index; look one up with CachedDataset.get_item(...), or "
+        "take a part of the rows with CachedDataset.update_metadata(...) before you make a loader"
     )

@@ -13,6 +13,7 @@ from dataset_rt._native import Runtime
 from dataset_rt.config import ReaderConfig
 from dataset_rt.torch.artifacts import POPULATION_FILE, ExportedConfig
 from dataset_rt.torch.diagnostics import log_event
+from dataset_rt.torch.iterable import no_item
 
 if TYPE_CHECKING:
     from dataset_rt._native import Dataset, SampleIterator
@@ -62,6 +63,9 @@ class LoaderDataset(IterableDataset[Any]):
             "the dataset of a loader can only be read by that loader, because batches and shares of workers are made already; "
             "iterate the loader itself, or pass what you need to to_torch_dataloader(...) instead of wrapping its dataset"
         )
+
+    def __getitem__(self, index: object) -> NoReturn:
+        no_item("the dataset of a loader")
 
     def begin_pass(self) -> Iterator[list[Any]]:
         """Take the next window of this process, and make a list of every batch of it in one call."""

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch.utils.data")
 
 from support import numbered, opened, write
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import DataLoader, IterableDataset, Subset, random_split
 
 import dataset_rt as drt
 
@@ -39,6 +39,13 @@ def test_f02_default_collation_makes_batches_of_named_tuples(dataset):
     assert isinstance(batch, drt.CachedSample)
     assert batch.metadata["number"].tolist() == batch.sample_id.tolist()
     assert list(batch.data) == [row.to_bytes(8, "little") for row in batch.sample_id.tolist()]
+
+
+def test_f02_a_part_by_index_is_refused_in_words(dataset):
+    view = dataset.to_torch_iterable_dataset()
+    for part in [Subset(view, [0, 1]), *random_split(view, [6, 6])]:
+        with pytest.raises(TypeError, match=r"to_torch_iterable_dataset\(\) .*no sample with an index.*get_item"):
+            part[0]
 
 
 def test_f02_a_pickled_copy_knows_its_length_only(dataset):

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("torch.utils.data")
 
 from support import numbered, opened, write
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Subset, random_split
 from torch_support import flat, in_order, loader
 
 
@@ -112,6 +112,9 @@ def test_f03_no_other_loader_reads_the_dataset_of_a_loader(dataset, workers):
         wrapped = DataLoader(built.dataset, num_workers=workers, collate_fn=built.collate_fn, **method, **given)
         with pytest.raises(RuntimeError, match=r"can only be read by that loader.*to_torch_dataloader"):
             next(iter(wrapped))
+    for part in [Subset(built.dataset, [0, 1]), *random_split(built.dataset, [6, 4])]:
+        with pytest.raises(TypeError, match=r"the dataset of a loader .*no sample with an index.*update_metadata"):
+            next(iter(DataLoader(part, num_workers=workers, **method)))
     assert len(flat(built)) == 10
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,22 @@ def test_a02_an_int_is_a_float_and_a_string_a_path() -> None:
     assert drt.WriterProfilerConfig(path="p.json").path == Path("p.json")  # type: ignore[arg-type]
     with pytest.raises(pydantic.ValidationError, match="path"):
         drt.WriterProfilerConfig(path=b"p.json")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("", "the directory '.'"),
+        (".", "the directory '.'"),
+        ("/", "the directory '/'"),
+        (Path(), "the directory '.'"),
+        ("a\0b", r"a NUL in 'a\x00b'"),
+    ],
+    ids=["empty", "working directory", "root", "empty path", "NUL"],
+)
+def test_a02_a_path_that_names_no_file_is_refused(path: Any, found: str) -> None:
+    with pytest.raises(pydantic.ValidationError, match=re.escape(f"path must name a file, found {found}")):
+        drt.WriterProfilerConfig(path=path)
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,9 @@ def test_c04_buffers_of_python_objects_are_refused(runtime: drt.DatasetRuntime, 
 def test_c04_released_view_is_an_error_of_its_source(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
     view = memoryview(b"abc")
     view.release()
-    assert "released memoryview" in write_error(runtime, tmp_path, Listed("a", [(view, {})]))
+    message = write_error(runtime, tmp_path, Listed("a", [(view, {})]))
+    told = "data must be bytes-like, found a released memoryview; release it only after the write"
+    assert message == f'source "a", row 0: {told}'
 
 
 class Pair(NamedTuple):

@@ -229,6 +229,11 @@ def test_c05_names_of_the_table_are_reserved(runtime: drt.DatasetRuntime, tmp_pa
     assert f'row 0: metadata key "{key}" is reserved' in message
 
 
+def test_c05_keys_that_no_table_can_have_are_refused(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
+    message = write_error(runtime, tmp_path, Listed("a", [(b"", {"other": 1, "a\0b": 1})]))
+    assert message.startswith('source "a", row 0: metadata key "a\\0b" holds a NUL')
+
+
 def test_c05_order_of_keys_is_that_of_the_schema(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
     [sample] = round_trip(runtime, tmp_path, [(b"", {"z": 1, "a": 2, "é": 3, "B": 4})])
     assert list(sample.metadata) == ["B", "a", "z", "é"]

@@ -125,7 +125,16 @@ def test_c16_without_any_cache_there_is_no_dataset(runtime: drt.DatasetRuntime, 
     result = runtime.from_cache_sources(Listed("empty", []), tmp_path, reader_config=CONFIG, writer_config=QUIET)
     assert isinstance(result, drt.CacheSourcesDatasetError)
     assert result.results == [drt.CacheWriteError("empty", "cache source yielded no samples")]
-    assert "no cache could be loaded" in result.message
+    told = 'no cache could be loaded: source "empty" failed: cache source yielded no samples'
+    assert result.message == told
+    both = [Listed("empty", []), Listed("a", [(b"", {"weight": 1})])]
+    result = runtime.from_cache_sources(both, tmp_path, reader_config=CONFIG, writer_config=QUIET)
+    assert isinstance(result, drt.CacheSourcesDatasetError)
+    assert result.message == f"{told}; so did all 2 sources, see results"
+    assert runtime.from_cache_sources([], tmp_path, reader_config=CONFIG, writer_config=QUIET) == (
+        [],
+        "no cache could be loaded: no source was given",
+    )
 
 
 def test_c16_caches_of_other_schemas_are_no_dataset(runtime: drt.DatasetRuntime, tmp_path: Path) -> None:
