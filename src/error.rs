@@ -137,6 +137,15 @@ impl Error {
         Self::InvalidCache { path: path.as_ref().to_path_buf(), detail: detail.into() }
     }
 
+    /// What went wrong with many samples at once, once more for each of them.
+    #[must_use]
+    pub fn for_each(&self) -> Self {
+        match self {
+            Self::Panicked(text) => Self::Panicked(text.clone()),
+            other => Self::Unusable(other.to_string()),
+        }
+    }
+
     /// The operating-system error at the bottom of this one, if there is one.
     #[must_use]
     pub fn io_source(&self) -> Option<&io::Error> {

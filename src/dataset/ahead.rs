@@ -5,20 +5,35 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::dataset::table::ActiveTable;
 use crate::error::Result;
-use crate::pool::{Task, WorkerPool};
-use crate::reader::{Announced, CacheSet, Drawn, Manner, PlannedSample, announce, plan_cold};
+use crate::pool::{Lane, Task, WorkerPool};
+use crate::reader::{Announced, CacheSet, Drawn, Manner, PlannedSample, announce, plan_cold, plan_failed};
+
+/// Places all over the table that are looked at while records are brought into memory in order, and one more.
+const PROBES: u64 = 16;
 
 /// Draws on their way to being planned, in their order.
 #[derive(Debug, Default)]
 pub(super) struct Ahead {
     blocks: VecDeque<Block>,
-    planning: Option<Task<Vec<PlannedSample>>>,
+    planning: Option<Planning>,
+    lane: Lane,
+}
+
+/// A stretch of the draws of a table. They are the same whenever they are made.
+#[derive(Debug, Clone)]
+pub(super) struct Draws {
+    pub(super) table: Arc<ActiveTable>,
+    /// First draw position.
+    pub(super) start: u128,
+    pub(super) count: usize,
 }
 
 /// Draws whose records come into memory together.
 #[derive(Debug)]
 struct Block {
+    draws: Draws,
     rows: Rows,
     manner: Manner,
     /// Bytes that the kernel has to read for them, about.
@@ -33,6 +48,13 @@ enum Rows {
     AtHand(Announced, usize),
 }
 
+/// Rows that the pool plans.
+#[derive(Debug)]
+struct Planning {
+    rows: Arc<[u64]>,
+    task: Task<Vec<PlannedSample>>,
+}
+
 impl Ahead {
     /// Whether there are no draws in here.
     pub(super) fn is_empty(&self) -> bool {
@@ -44,48 +66,38 @@ impl Ahead {
         self.blocks.iter().map(|block| block.load).sum()
     }
 
-    /// Adds the rows that `draw` gives. The kernel has to read about `load` bytes for them.
+    /// Adds draws. The kernel has to read about `load` bytes for them.
     ///
     /// # Errors
-    /// [`Error::Unusable`](crate::error::Error) in a forked child.
+    /// [`Error::Unusable`](crate::error::Error) in a forked child; then nothing was added.
     pub(super) fn announce(
         &mut self,
         set: &Arc<CacheSet>,
         pool: &WorkerPool,
         (manner, load): (Manner, u64),
-        draw: impl FnOnce() -> Drawn + Send + 'static,
+        draws: Draws,
     ) -> Result<()> {
-        let set = Arc::clone(set);
-        let rows = Task::spawn(pool, move || Ok(announce(&set, manner, draw)))?;
-        self.blocks.push_back(Block { rows: Rows::Coming(rows), manner, load });
+        let (set, to_make) = (Arc::clone(set), draws.clone());
+        let work = move || Ok(announce(&set, manner, || to_make.with_others(manner)));
+        let rows = match manner {
+            Manner::Ask => Task::spawn(pool, work)?,
+            // One after the other: two threads at once would look like random reads to the kernel.
+            Manner::Bring => self.lane.spawn(pool, work)?,
+        };
+        self.blocks.push_back(Block { draws, rows: Rows::Coming(rows), manner, load });
         Ok(())
     }
 
-    /// Whether the rows that were added last are still to come.
-    pub(super) fn is_coming(&self) -> bool {
-        matches!(self.blocks.back(), Some(Block { rows: Rows::Coming(task), .. }) if !task.is_done())
-    }
-
     /// The next rows, at most so many, if they are at hand and nothing before them is being planned.
-    ///
-    /// # Errors
-    /// [`Error::Panicked`](crate::error::Error).
-    pub(super) fn next_rows(&mut self, most: usize) -> Result<Option<NextRows<'_>>> {
+    pub(super) fn next_rows(&mut self, most: usize) -> Option<NextRows<'_>> {
         if self.planning.is_some() {
-            return Ok(None);
+            return None;
         }
-        let Some(block) = self.blocks.front_mut() else { return Ok(None) };
-        if !block.is_at_hand()? {
-            return Ok(None);
-        }
-        match &block.rows {
-            Rows::AtHand(Announced { rows, in_runs }, taken) => {
-                let rows = rows.get(*taken..).unwrap_or_default();
-                let rows = rows.get(..most).unwrap_or(rows);
-                Ok(Some(NextRows { rows, in_runs: *in_runs, manner: block.manner }))
-            }
-            Rows::Coming(_) => Ok(None),
-        }
+        let block = self.blocks.front_mut()?;
+        let manner = block.manner;
+        let (Announced { rows, in_runs }, taken) = block.at_hand()?;
+        let rows = rows.get(taken..).unwrap_or_default();
+        Some(NextRows { rows: rows.get(..most).unwrap_or(rows), in_runs: *in_runs, manner })
     }
 
     /// Takes the next `count` rows away.
@@ -101,31 +113,31 @@ impl Ahead {
     /// Has the next rows planned, at most so many, if they are at hand and no others are being planned.
     ///
     /// # Errors
-    /// [`Error::Unusable`](crate::error::Error) in a forked child, [`Error::Panicked`](crate::error::Error).
+    /// [`Error::Unusable`](crate::error::Error) in a forked child; then nothing was taken away.
     pub(super) fn begin_to_plan(&mut self, set: &Arc<CacheSet>, pool: &WorkerPool, most: usize) -> Result<()> {
-        let Some(next) = self.next_rows(most)? else { return Ok(()) };
-        let (rows, set) = (next.rows.to_vec(), Arc::clone(set));
-        let count = rows.len();
-        self.planning = Some(Task::spawn(pool, move || Ok(plan_cold(&set, &rows)))?);
-        self.take(count);
+        let Some(next) = self.next_rows(most) else { return Ok(()) };
+        let rows: Arc<[u64]> = next.rows.into();
+        let (set, to_plan) = (Arc::clone(set), Arc::clone(&rows));
+        let task = Task::spawn(pool, move || Ok(plan_cold(&set, &to_plan)))?;
+        self.take(rows.len());
+        self.planning = Some(Planning { rows, task });
         Ok(())
     }
 
-    /// Waits for the plan that is being made, or else for the next rows, at most this long. Returns whether they are there.
+    /// Waits for the plan that is being made, or else for the next rows, at most this long. Returns whether there is
+    /// something to go on with.
     pub(super) fn wait(&self, timeout: Duration) -> bool {
         match (&self.planning, self.blocks.front()) {
-            (Some(plan), _) => plan.wait(timeout),
+            (Some(planning), _) => planning.task.wait(timeout),
             (None, Some(Block { rows: Rows::Coming(rows), .. })) => rows.wait(timeout),
             (None, _) => true,
         }
     }
 
     /// The plan, if it is finished.
-    ///
-    /// # Errors
-    /// [`Error::Panicked`](crate::error::Error).
-    pub(super) fn take_plan(&mut self) -> Result<Option<Vec<PlannedSample>>> {
-        self.planning.take_if(|planning| planning.is_done()).map(Task::take).transpose()
+    pub(super) fn take_plan(&mut self, set: &CacheSet) -> Option<Vec<PlannedSample>> {
+        let Planning { rows, task } = self.planning.take_if(|planning| planning.task.is_done())?;
+        Some(task.take().unwrap_or_else(|error| plan_failed(set, &rows, &error)))
     }
 }
 
@@ -138,26 +150,52 @@ pub(super) struct NextRows<'a> {
     pub(super) manner: Manner,
 }
 
-impl Block {
-    /// Whether there are rows here, if need be taken over from the pool.
-    fn is_at_hand(&mut self) -> Result<bool> {
-        if let Rows::Coming(task) = &self.rows {
-            if !task.is_done() {
-                return Ok(false);
-            }
-            let nothing = Rows::AtHand(Announced { rows: Vec::new(), in_runs: false }, 0);
-            if let Rows::Coming(task) = std::mem::replace(&mut self.rows, nothing) {
-                self.rows = Rows::AtHand(task.take()?, 0);
+impl Draws {
+    fn make(&self) -> Vec<u64> {
+        let mut rows = vec![0; self.count];
+        self.table.physical_rows(self.start, &mut rows);
+        rows
+    }
+
+    /// The draws, and others that tell something about the whole.
+    fn with_others(&self, manner: Manner) -> Drawn {
+        let mut others = Vec::new();
+        if manner == Manner::Bring {
+            let step = u128::from(self.table.len() / PROBES);
+            others.resize(usize::try_from(PROBES - 1).unwrap_or(0), 0);
+            for (number, other) in (1..).zip(&mut others) {
+                self.table.physical_rows(self.start + number * step, std::slice::from_mut(other));
             }
         }
-        Ok(true)
+        Drawn { rows: self.make(), others }
+    }
+}
+
+impl Block {
+    /// The rows, and how many of them are taken, if they are there; if need be taken over from the pool.
+    fn at_hand(&mut self) -> Option<(&Announced, usize)> {
+        if let Rows::Coming(task) = &self.rows {
+            if !task.is_done() {
+                return None;
+            }
+            let nothing = Rows::AtHand(Announced::default(), 0);
+            if let Rows::Coming(task) = std::mem::replace(&mut self.rows, nothing) {
+                // Whatever went wrong there, it is not known to concern these rows: whoever plans them will see.
+                let drawn = |_| Announced { rows: self.draws.make(), in_runs: false };
+                self.rows = Rows::AtHand(task.take().unwrap_or_else(drawn), 0);
+            }
+        }
+        match &self.rows {
+            Rows::AtHand(announced, taken) => Some((announced, *taken)),
+            Rows::Coming(_) => None,
+        }
     }
 }
 
 impl Drop for Ahead {
     fn drop(&mut self) {
         // Whoever lets go of a stream may rely on its files being closed.
-        settle(self.planning.as_ref());
+        settle(self.planning.as_ref().map(|planning| &planning.task));
         for block in &self.blocks {
             if let Rows::Coming(task) = &block.rows {
                 settle(Some(task));

@@ -5,25 +5,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cancel::Waiter;
-use crate::dataset::ahead::{Ahead, NextRows};
+use crate::dataset::ahead::{Ahead, Draws, NextRows};
 use crate::dataset::policy::{self, FIRST_PLAN, LARGEST_PLAN, LookAhead, WINDOW_BYTES};
 use crate::dataset::table::ActiveTable;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::memory::keep_freed_blocks;
 use crate::pool::WorkerPool;
 use crate::prefetch::waits_for_disk;
-use crate::reader::{
-    CacheSet, Chunk, Drawn, Manner, PayloadBuffer, PendingFetch, PlannedSample, Stretch, fetch_all, plan,
-};
+use crate::reader::{CacheSet, Chunk, Manner, PayloadBuffer, PendingFetch, PlannedSample, Stretch, fetch_all, plan};
 
 /// Of so many chunks one is watched for waits.
 const WATCHED: u32 = 4;
 
 /// Of so many chunks one is read at once and so watched, although the kernel says that it is in memory.
 const DISTRUSTED: u32 = 64;
-
-/// Places all over the table that are looked at while records are brought into memory in order, and one more.
-const PROBES: u64 = 16;
 
 /// The samples of one window, as of the moment it was reserved.
 ///
@@ -50,8 +45,6 @@ pub struct SampleStream<B: PayloadBuffer> {
     look_ahead: LookAhead,
     /// Chunks that were asked for: not each of them is watched.
     chunks: u32,
-    /// What went wrong behind the chunk that was given out last.
-    trouble: Option<Error>,
 }
 
 /// A stretch of the draw stream.
@@ -129,7 +122,6 @@ impl<B: PayloadBuffer> SampleStream<B> {
             ahead: Ahead::default(),
             look_ahead,
             chunks: 0,
-            trouble: None,
         }
     }
 
@@ -160,9 +152,6 @@ impl<B: PayloadBuffer> SampleStream<B> {
     pub fn next_chunk(&mut self, waiter: &mut dyn Waiter) -> Result<Option<Chunk<B>>> {
         self.pool.check()?;
         waiter.check()?;
-        if let Some(error) = self.trouble.take() {
-            return Err(error);
-        }
         self.chunks = self.chunks.wrapping_add(1);
         let waits = self.is_watched().then(waits_for_disk);
         self.prepare()?;
@@ -185,8 +174,8 @@ impl<B: PayloadBuffer> SampleStream<B> {
             Prepared::Stretch(stretch, _) => Chunk::Stretch(stretch),
             Prepared::Here(planned, _) => Chunk::Fetched(fetch_all(&self.set, planned).into_iter()),
             Prepared::OnPool(pending, _) => {
-                // The threads go on while the consumer is busy with this chunk.
-                self.trouble = self.prepare().err();
+                // The threads go on while the consumer is busy with this chunk. What fails fails again when it is prepared next.
+                let _ = self.prepare();
                 Chunk::Fetched(pending.take(&self.set).into_iter())
             }
         };
@@ -246,25 +235,25 @@ impl<B: PayloadBuffer> SampleStream<B> {
         self.rows.clear();
         self.rows.resize(draws, 0);
         self.table.physical_rows(self.position(), &mut self.rows);
-        self.planned += draws as u64;
         if self.queue.is_empty()
             && self.chunks % DISTRUSTED != 1
             && let Some(stretch) = Stretch::find(&self.set, &self.rows, policy::STRETCH_BYTES)
         {
             if stretch.is_in_memory(&self.set) {
+                self.planned += draws as u64;
                 return Ok(Some(stretch));
             }
-            let (rows, load) = (self.rows.clone(), self.look_ahead.load(draws as u64));
-            self.ahead.announce(&self.set, &self.pool, (Manner::Bring, load), || Drawn { rows, others: Vec::new() })?;
+            self.announce(draws, Manner::Bring)?;
             return self.plan_ahead(true);
         }
         self.plan = plan(&self.set, &self.rows).into_iter();
+        self.planned += draws as u64;
         Ok(None)
     }
 
     /// [`plan_more`](Self::plan_more) by the pool, with the kernel asked for what comes later.
     fn plan_ahead(&mut self, cold: bool) -> Result<Option<Stretch>> {
-        if let Some(plan) = self.ahead.take_plan()? {
+        if let Some(plan) = self.ahead.take_plan(&self.set) {
             self.plan = plan.into_iter();
         }
         // Once all is known to be in memory nothing is added: what comes behind this needs no looking for.
@@ -274,10 +263,6 @@ impl<B: PayloadBuffer> SampleStream<B> {
         // Before anything else is asked for: somebody waits for these.
         let stretch = self.next_stretch()?;
         while cold && self.planned < self.window.len && self.ahead.load() < self.look_ahead.limit(self.delivered) {
-            if self.look_ahead.manner == Manner::Bring && self.ahead.is_coming() {
-                // One after the other: two threads would look like random reads to the kernel.
-                break;
-            }
             self.announce_more()?;
         }
         Ok(stretch)
@@ -286,7 +271,7 @@ impl<B: PayloadBuffer> SampleStream<B> {
     /// The next draws if they are in memory and need no looking for. Has the pool plan them if not.
     fn next_stretch(&mut self) -> Result<Option<Stretch>> {
         let most = usize::try_from(self.limits.largest_plan).unwrap_or(usize::MAX);
-        if let Some(NextRows { rows, in_runs, manner }) = self.ahead.next_rows(most)? {
+        if let Some(NextRows { rows, in_runs, manner }) = self.ahead.next_rows(most) {
             let count = rows.len();
             self.look_ahead.manner = if in_runs { Manner::Bring } else { Manner::Ask };
             if manner == Manner::Bring
@@ -319,12 +304,15 @@ impl<B: PayloadBuffer> SampleStream<B> {
                 usize::try_from(draws.min(self.left())).unwrap_or(usize::MAX)
             }
         };
-        if draws > 0 {
-            let load = self.look_ahead.load(draws as u64);
-            let (table, manner, start) = (Arc::clone(&self.table), self.look_ahead.manner, self.position());
-            self.ahead.announce(&self.set, &self.pool, (manner, load), move || draw(&table, manner, start, draws))?;
-            self.planned += draws as u64;
-        }
+        if draws > 0 { self.announce(draws, self.look_ahead.manner) } else { Ok(()) }
+    }
+
+    /// The same with so many draws.
+    fn announce(&mut self, count: usize, manner: Manner) -> Result<()> {
+        let load = self.look_ahead.load(count as u64);
+        let draws = Draws { table: Arc::clone(&self.table), start: self.position(), count };
+        self.ahead.announce(&self.set, &self.pool, (manner, load), draws)?;
+        self.planned += count as u64;
         Ok(())
     }
 
@@ -352,21 +340,6 @@ impl<B: PayloadBuffer> Prepared<B> {
             Self::Here(_, size) | Self::Stretch(_, size) | Self::OnPool(_, size) => *size,
         }
     }
-}
-
-/// Makes the draws of a table from `start` on.
-fn draw(table: &ActiveTable, manner: Manner, start: u128, draws: usize) -> Drawn {
-    let mut rows = vec![0; draws];
-    table.physical_rows(start, &mut rows);
-    let mut others = Vec::new();
-    if manner == Manner::Bring {
-        let step = u128::from(table.len() / PROBES);
-        others.resize(usize::try_from(PROBES - 1).unwrap_or(0), 0);
-        for (number, other) in (1..).zip(&mut others) {
-            table.physical_rows(start + number * step, std::slice::from_mut(other));
-        }
-    }
-    Drawn { rows, others }
 }
 
 /// Reads chunks that nobody has begun to read, the first one first, and waits for `front` when there are none left; for this

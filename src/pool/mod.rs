@@ -2,7 +2,10 @@
 
 mod blocks;
 mod chores;
+#[cfg(feature = "faults")]
+mod fault;
 mod fork;
+mod lane;
 mod task;
 
 use std::cell::Cell;
@@ -17,6 +20,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 pub use blocks::{map_blocks, run_all};
 pub use chores::Chore;
 pub use fork::ForkStamp;
+pub use lane::Lane;
 pub use task::Task;
 
 use crate::error::{Error, Result};
@@ -47,12 +51,15 @@ pub struct WorkerPool {
     threads: Vec<JoinHandle<()>>,
     chores: Arc<Chores>,
     chore_interval: Duration,
+    #[cfg(feature = "faults")]
+    countdown: fault::Countdown,
 }
 
 /// What travels to a thread.
 enum Job {
     Call(Box<dyn FnOnce() + Send>),
     Task(Arc<dyn task::Runnable>),
+    Step(lane::Step),
 }
 
 thread_local! {
@@ -90,6 +97,8 @@ impl WorkerPool {
             threads: Vec::with_capacity(threads),
             chores: Arc::clone(&chores),
             chore_interval: interval,
+            #[cfg(feature = "faults")]
+            countdown: fault::Countdown::default(),
         };
         for number in 0..threads {
             let (receiver, chores) = (receiver.clone(), Arc::clone(&chores));
@@ -150,9 +159,13 @@ impl WorkerPool {
     }
 
     fn enqueue(&self, job: Job) -> Result<()> {
+        self.jobs()?.send(job).map_err(|_| closed())
+    }
+
+    /// Where jobs go.
+    fn jobs(&self) -> Result<&Sender<Job>> {
         self.check()?;
-        let closed = || Error::Unusable("the worker pool is closed; create a new DatasetRuntime".to_owned());
-        self.queue.as_ref().ok_or_else(closed)?.send(job).map_err(|_| closed())
+        self.queue.as_ref().ok_or_else(closed)
     }
 }
 
@@ -179,6 +192,10 @@ impl Drop for WorkerPool {
     }
 }
 
+fn closed() -> Error {
+    Error::Unusable("the worker pool is closed; create a new DatasetRuntime".to_owned())
+}
+
 #[expect(clippy::needless_pass_by_value, reason = "the thread's end of the queue goes with the thread")]
 fn work(pool: u64, jobs: Receiver<Job>, chores: &Chores, interval: Duration) {
     POOL_OF_THREAD.set(pool);
@@ -192,6 +209,7 @@ fn work(pool: u64, jobs: Receiver<Job>, chores: &Chores, interval: Duration) {
         let outcome = catch_unwind(AssertUnwindSafe(|| match job {
             Some(Job::Call(call)) => call(),
             Some(Job::Task(task)) => task.run_if_queued(),
+            Some(Job::Step(step)) => step.run(),
             None => chores.run(),
         }));
         if let Err(payload) = outcome {

@@ -52,18 +52,22 @@ impl<T: Send + 'static> Task<T> {
     /// # Errors
     /// [`Error::Unusable`] in a forked child.
     pub fn spawn(pool: &WorkerPool, work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<Self> {
-        Self::spawn_boxed(pool, Box::new(work))
+        let (task, runnable) = Self::new(pool, Box::new(work));
+        pool.enqueue(Job::Task(runnable))?;
+        Ok(task)
     }
 
-    pub(super) fn spawn_boxed(pool: &WorkerPool, work: Work<T>) -> Result<Self> {
+    /// A task, and what a thread of `pool` runs.
+    pub(super) fn new(pool: &WorkerPool, work: Work<T>) -> (Self, Arc<dyn Runnable>) {
+        #[cfg(feature = "faults")]
+        let work = if pool.countdown.is_due() { Box::new(|| super::fault::panic()) } else { work };
         let shared = Arc::new(Shared {
             state: AtomicU8::new(QUEUED),
             work: Mutex::new(Some(work)),
             outcome: Mutex::new(Outcome { result: None, awaited: false }),
             finished: Condvar::new(),
         });
-        pool.enqueue(Job::Task(Arc::clone(&shared) as Arc<dyn Runnable>))?;
-        Ok(Self { stamp: pool.stamp, shared })
+        (Self { stamp: pool.stamp, shared: Arc::clone(&shared) }, shared)
     }
 
     /// Helps: runs the work on the calling thread if nobody has started it. Returns whether it did.

@@ -2,6 +2,7 @@
 
 use std::hint::black_box;
 
+use crate::error::Error;
 use crate::format::metadata::RawValue;
 use crate::prefetch::{ask_for, bring_in, is_in_memory, waits_for_disk};
 use crate::reader::cache_set::{CacheSet, Place, RecordPlace};
@@ -47,7 +48,7 @@ pub struct Drawn {
 }
 
 /// Rows whose records are in memory, or on their way.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Announced {
     /// The rows, in the order of their draws.
     pub rows: Vec<u64>,
@@ -141,6 +142,14 @@ pub fn plan_cold(set: &CacheSet, rows: &[u64]) -> Vec<PlannedSample> {
         }
     }
     planned
+}
+
+/// A plan of rows that nobody could look for: whatever went wrong is an error of each sample.
+#[cold]
+#[must_use]
+pub fn plan_failed(set: &CacheSet, rows: &[u64], error: &Error) -> Vec<PlannedSample> {
+    let failed = rows.iter().map(|row| PlannedSample { place: set.place(*row), found: Err(Box::new(error.for_each())) });
+    failed.collect()
 }
 
 /// Reads everything that whoever makes one sample reads at once, so that it does not wait for the disk then.

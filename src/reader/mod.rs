@@ -16,7 +16,7 @@ mod summary;
 mod temperature;
 mod verify;
 
-pub use ahead::{Announced, Drawn, Manner, SMALL_MEAN_BYTES, announce, plan_cold};
+pub use ahead::{Announced, Drawn, Manner, SMALL_MEAN_BYTES, announce, plan_cold, plan_failed};
 pub use buffer::PayloadBuffer;
 pub use cache::{Cache, ManifestStamp, OpenedCache};
 pub use cache_set::{CacheSet, Place};

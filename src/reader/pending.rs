@@ -190,12 +190,9 @@ fn copy_all(set: &CacheSet, copies: &[Copy]) -> Vec<(usize, Error)> {
 
 #[cold]
 fn fail_all<B>(set: &CacheSet, samples: Vec<PendingSample<B>>, error: &Error) -> Vec<Fetched<B>> {
-    let fetched = samples.into_iter().map(|PendingSample { place, .. }| {
-        let copy = match error {
-            Error::Panicked(text) => Error::Panicked(text.clone()),
-            other => Error::Unusable(other.to_string()),
-        };
-        Fetched { place, payload: Err(Box::new(set.sample_error(place, copy))) }
+    let fetched = samples.into_iter().map(|PendingSample { place, .. }| Fetched {
+        place,
+        payload: Err(Box::new(set.sample_error(place, error.for_each()))),
     });
     fetched.collect()
 }
