@@ -236,3 +236,25 @@ fn d05_records_in_order_are_brought_into_memory() {
     }
     assert!(caches.temperature().is_cold());
 }
+
+#[test]
+fn d05_what_is_not_drawn_stays_on_disk() {
+    let base = tempfile::tempdir().unwrap();
+    let path = cache(base.path());
+    if !evict_cache(&path) {
+        return;
+    }
+    let dataset = open(std::slice::from_ref(&path), in_order());
+    let caches = dataset.caches().unwrap();
+    let map = |file: &str| MappedFile::open(path.join(file).as_path()).unwrap();
+    // Nobody reads the index only to see whether others are in memory.
+    announce(&caches, Manner::Bring, || Drawn { rows: Vec::new(), others: vec![20, 190] });
+    assert!(!is_in_memory(map("index.bin").as_slice()) && caches.temperature().is_cold());
+    // In order, but far from one another: not one run in which the kernel should read ahead.
+    let rows: Vec<u64> = (0..SAMPLES).step_by(20).collect();
+    let announced = announce(&caches, Manner::Bring, || Drawn { rows, others: Vec::new() });
+    assert!(!announced.in_runs);
+    let shard = map("shards/000000.bin");
+    let far_from_all = shard.len() / 20;
+    assert!(!is_in_memory(shard.get(far_from_all..far_from_all + 4096).unwrap()));
+}

@@ -15,7 +15,11 @@ use super::schema::{Field, Schema};
 use super::{Damage, RESTORE};
 use crate::error::{Error, Result};
 use crate::mapped::MappedFile;
+use crate::prefetch::ask_for;
 use crate::value::ValueRef;
+
+/// Bytes at both ends of a file that hold its structure, if it has only a few batches and columns.
+const STRUCTURE: usize = 16 << 10;
 
 /// The metadata of a cache. Columns are in schema order, whatever their order in the file.
 #[derive(Debug)]
@@ -35,6 +39,9 @@ impl MetadataFile {
     /// # Errors
     /// [`Error::InvalidCache`] when it is no Arrow IPC file, or has other columns or rows.
     pub fn open(map: &Arc<MappedFile>, fields: &[Field], rows: u64) -> Result<Self> {
+        // Where the structure is. The kernel would read a lot around what is touched.
+        ask_for(map.get(..STRUCTURE).unwrap_or(map));
+        ask_for(map.get(map.len().saturating_sub(STRUCTURE)..).unwrap_or_default());
         Self::checked(map, fields, rows).map_err(|damage| damage.advised(RESTORE).within(map.path()))
     }
 
@@ -84,6 +91,12 @@ impl MetadataFile {
     #[must_use]
     pub fn path(&self) -> &Path {
         self.map.path()
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn file(&self) -> &[u8] {
+        self.map.as_slice()
     }
 
     /// The batch that holds `row`, and the row's place in it.

@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use crate::error::Error;
 use crate::format::metadata::RawValue;
-use crate::prefetch::{ask_for, bring_in, is_in_memory, waits_for_disk};
+use crate::prefetch::{ask_for, bring_in, is_in_memory, keep_in_large_pages, waits_for_disk};
 use crate::reader::cache_set::{CacheSet, Place, RecordPlace};
 use crate::reader::plan::{PlannedSample, plan};
 
@@ -56,34 +56,27 @@ pub struct Announced {
     pub in_runs: bool,
 }
 
-/// Has the kernel read the records of the rows that `draw` gives as far as they are not in memory.
+/// Has the kernel read the records of the rows that `draw` gives as far as they are not in memory. Those that lie in many
+/// places are asked for in any manner.
 pub fn announce(set: &CacheSet, manner: Manner, draw: impl FnOnce() -> Drawn) -> Announced {
     let waits = waits_for_disk();
     let Drawn { rows, others } = draw();
     let mut missing = others.iter().any(|row| !is_record_in_memory(set, set.place(*row)));
-    let mut runs = 0;
-    let mut finish = |cache: usize, run: &RecordPlace| {
-        runs += 1;
+    if manner == Manner::Bring
+        && let Some(cache) = rows.first().and_then(|row| set.caches().get(set.place(*row).cache))
+    {
+        keep_in_large_pages(cache.index().rows().as_flattened());
+        keep_in_large_pages(cache.metadata().file());
+    }
+    let runs = runs(set, &rows);
+    let in_runs = runs.len() <= rows.len().div_ceil(RUN_RECORDS);
+    for (cache, run) in runs {
         // What cannot be mapped fails when it is read.
         let _ = set.with_shard(cache, run.shard, |shard| {
-            missing |= read_missing(set, manner, shard.get(run.start..run.end).unwrap_or_default());
+            let bytes = shard.get(run.start..run.end).unwrap_or_default();
+            missing |=
+                if manner == Manner::Bring && in_runs { bring_run(shard, bytes) } else { ask_for_run(set, bytes) };
         });
-    };
-    let mut run: Option<(usize, RecordPlace)> = None;
-    for row in &rows {
-        let place = set.place(*row);
-        let Ok(record) = set.record_place(place) else { continue };
-        match &mut run {
-            Some((_, last)) if follows(last, &record) => last.end = record.end,
-            _ => {
-                if let Some((cache, last)) = run.replace((place.cache, record)) {
-                    finish(cache, &last);
-                }
-            }
-        }
-    }
-    if let Some((cache, last)) = run {
-        finish(cache, &last);
     }
     if manner == Manner::Bring {
         for row in &rows {
@@ -91,26 +84,56 @@ pub fn announce(set: &CacheSet, manner: Manner, draw: impl FnOnce() -> Drawn) ->
         }
     }
     set.temperature().looked(missing || waits_for_disk() != waits);
-    Announced { in_runs: runs <= rows.len().div_ceil(RUN_RECORDS), rows }
+    Announced { rows, in_runs }
 }
 
-/// Has the kernel read what is not in memory. Returns whether it says that anything is missing.
-fn read_missing(set: &CacheSet, manner: Manner, bytes: &[u8]) -> bool {
+/// The records of rows, those together that lie behind one another, and their caches.
+fn runs(set: &CacheSet, rows: &[u64]) -> Vec<(usize, RecordPlace)> {
+    let mut runs: Vec<(usize, RecordPlace)> = Vec::new();
+    for row in rows {
+        let place = set.place(*row);
+        let Ok(record) = set.record_place(place) else { continue };
+        match runs.last_mut() {
+            Some((_, last)) if follows(last, &record) => last.end = record.end,
+            _ => runs.push((place.cache, record)),
+        }
+    }
+    runs
+}
+
+/// Asks the kernel for what is not in memory. Returns whether it says that anything is missing.
+fn ask_for_run(set: &CacheSet, bytes: &[u8]) -> bool {
     let mut missing = false;
     for piece in bytes.chunks(PIECE) {
         let absent = !is_in_memory(piece);
-        match manner {
-            // Also what is there already: the kernel reads on when that is touched.
-            Manner::Bring => bring_in(piece),
-            Manner::Ask if absent || set.temperature().is_distrustful() => ask_for(piece),
-            Manner::Ask => {}
+        if absent || set.temperature().is_distrustful() {
+            ask_for(piece);
         }
         missing |= absent;
     }
     missing
 }
 
+/// Reads a run of a shard, and waits for it. Returns whether anything was missing.
+fn bring_run(shard: &[u8], bytes: &[u8]) -> bool {
+    let mut missing = false;
+    for piece in bytes.chunks(PIECE) {
+        if !missing && !is_in_memory(piece) {
+            keep_in_large_pages(shard);
+            missing = true;
+        }
+        // Also what is there already: the kernel reads on when that is touched.
+        bring_in(piece);
+    }
+    missing
+}
+
 fn is_record_in_memory(set: &CacheSet, place: Place) -> bool {
+    let index = set.caches().get(place.cache).map(|cache| cache.index().rows());
+    let slot = index.and_then(|index| index.get(usize::try_from(place.row).ok()?));
+    if slot.is_some_and(|slot| !is_in_memory(slot)) {
+        return false;
+    }
     let Ok(record) = set.record_place(place) else { return true };
     let in_memory = set.with_shard(place.cache, record.shard, |shard| {
         // Of a large one the beginning will do.
@@ -148,7 +171,8 @@ pub fn plan_cold(set: &CacheSet, rows: &[u64]) -> Vec<PlannedSample> {
 #[cold]
 #[must_use]
 pub fn plan_failed(set: &CacheSet, rows: &[u64], error: &Error) -> Vec<PlannedSample> {
-    let failed = rows.iter().map(|row| PlannedSample { place: set.place(*row), found: Err(Box::new(error.for_each())) });
+    let failed =
+        rows.iter().map(|row| PlannedSample { place: set.place(*row), found: Err(Box::new(error.for_each())) });
     failed.collect()
 }
 
@@ -160,7 +184,7 @@ pub(super) fn look_at(set: &CacheSet, place: Place) {
         // What cannot be mapped fails when it is copied.
         let _ = set.with_shard(place.cache, record.shard, |shard| {
             let bytes = shard.get(record.start..record.end).unwrap_or_default();
-            missing = read_missing(set, Manner::Ask, bytes);
+            missing = ask_for_run(set, bytes);
             touch(bytes.get(..LOOKED_AT).unwrap_or(bytes));
         });
     }
