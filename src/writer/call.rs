@@ -9,9 +9,9 @@ use crate::error::{Error, Result};
 use crate::fs::Heart;
 use crate::pool::{Chore, WorkerPool};
 
+use super::batch::Batch;
 use super::config::WriterConfig;
 use super::encode::Encoded;
-use super::ingest::Batch;
 use super::lock;
 
 /// Bytes in flight beyond which no second job starts.

@@ -9,7 +9,7 @@ use crate::format::columns::ColumnBuffer;
 use crate::format::compression::CompressionAlgo;
 use crate::format::record::RecordEncoder;
 
-use super::ingest::Batch;
+use super::batch::Batch;
 use super::profile::{Stage, StageTimes};
 
 /// Payloads from this size on are written from where they are instead of being copied behind their envelope.

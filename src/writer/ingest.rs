@@ -1,4 +1,4 @@
-//! Taking samples over from a source: checks each row against the schema and collects runs of rows.
+//! Taking samples over from a source: checks each row against the schema and adds it to a run of rows.
 
 use std::fmt::{self, Display};
 use std::sync::Arc;
@@ -8,131 +8,13 @@ use crate::error::{Error, Result, excerpt};
 use crate::format::columns::ColumnBuffer;
 use crate::format::compression::CompressionAlgo;
 use crate::format::schema::{Field, Schema};
-use crate::memory::reserve;
 use crate::value::{Kind, ValueRef};
 
+use super::batch::{Batch, PayloadRef};
 use super::profile::{Stage, StageTimes};
-
-/// Most samples of one job.
-const MAX_ROWS: usize = 256;
-
-/// Most payload bytes of one job, unless it is a single sample; the same bound holds for its metadata.
-const MAX_BYTES: usize = 1 << 20;
-
-/// Payloads from this size on are better shared than copied, when their bytes cannot change.
-pub const SHARE_FROM: usize = 16 * 1024;
 
 /// Keys that the metadata table needs for itself.
 const RESERVED_KEYS: [&str; 3] = ["cache_id", "sample_id", "weight"];
-
-/// Immutable bytes that somebody else owns. The owner is dropped on the thread that pulls.
-pub trait SharedBytes: Send + Sync {
-    /// The bytes: the same ones at every call.
-    fn as_slice(&self) -> &[u8];
-}
-
-impl SharedBytes for Vec<u8> {
-    fn as_slice(&self) -> &[u8] {
-        self
-    }
-}
-
-impl<T: SharedBytes> SharedBytes for Arc<T> {
-    fn as_slice(&self) -> &[u8] {
-        (**self).as_slice()
-    }
-}
-
-/// The payload of a sample on its way in.
-pub enum PayloadRef<'a> {
-    /// Bytes that are copied now.
-    Copied(&'a [u8]),
-    /// Bytes that stay where they are; worth it from [`SHARE_FROM`] on.
-    Shared(Box<dyn SharedBytes>),
-}
-
-impl PayloadRef<'_> {
-    fn len(&self) -> usize {
-        match self {
-            Self::Copied(bytes) => bytes.len(),
-            Self::Shared(owner) => owner.as_slice().len(),
-        }
-    }
-}
-
-impl fmt::Debug for PayloadRef<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "PayloadRef({} bytes)", self.len())
-    }
-}
-
-enum Payload {
-    Arena { start: usize, end: usize },
-    Shared(Box<dyn SharedBytes>),
-}
-
-/// A run of consecutive samples: what one job works on.
-#[derive(Default)]
-pub(crate) struct Batch {
-    first_row: u64,
-    arena: Vec<u8>,
-    payloads: Vec<Payload>,
-    columns: Vec<ColumnBuffer>,
-    payload_bytes: usize,
-}
-
-impl Batch {
-    pub(crate) fn len(&self) -> usize {
-        self.payloads.len()
-    }
-
-    pub(crate) fn first_row(&self) -> u64 {
-        self.first_row
-    }
-
-    pub(crate) fn columns(&self) -> &[ColumnBuffer] {
-        &self.columns
-    }
-
-    pub(crate) fn payload_bytes(&self) -> u64 {
-        self.payload_bytes as u64
-    }
-
-    /// Memory that counts against the window.
-    pub(crate) fn byte_len(&self) -> u64 {
-        (self.payload_bytes + self.metadata_bytes()) as u64
-    }
-
-    pub(crate) fn payload(&self, row: usize) -> &[u8] {
-        match self.payloads.get(row) {
-            Some(Payload::Arena { start, end }) => self.arena.get(*start..*end).unwrap_or_default(),
-            Some(Payload::Shared(owner)) => owner.as_slice(),
-            None => &[],
-        }
-    }
-
-    fn metadata_bytes(&self) -> usize {
-        self.columns.iter().map(ColumnBuffer::byte_len).sum()
-    }
-
-    fn is_full(&self) -> bool {
-        self.len() >= MAX_ROWS || self.payload_bytes >= MAX_BYTES
-    }
-
-    /// Forgets the samples, drops their owners and keeps the memory if it is of ordinary size.
-    pub(crate) fn recycle(&mut self) {
-        self.payloads.clear();
-        self.payload_bytes = 0;
-        self.arena.clear();
-        self.arena.shrink_to(2 * MAX_BYTES);
-        if self.metadata_bytes() > MAX_BYTES {
-            self.columns.clear();
-        }
-        for column in &mut self.columns {
-            column.clear();
-        }
-    }
-}
 
 /// Collects the samples of one source. A [`Source`](super::source::Source) adds one sample at each pull, either
 /// with [`push`](Self::push) or, from the second row on, with the four steps that `push` is made of:
@@ -205,24 +87,11 @@ impl Rows {
     pub fn begin_row(&mut self, payload: PayloadRef<'_>) -> Result<()> {
         let length = payload.len();
         self.compression.check_payload_len(length).map_err(|error| self.refuse(error))?;
-        if self.current.len() > 0 && self.current.payload_bytes + length > MAX_BYTES {
+        if self.current.is_too_full_for(length) {
             debug_assert!(self.closed.is_none(), "the pipeline takes closed runs before each pull");
             self.closed = Some(self.take_current());
         }
-        if let PayloadRef::Copied(bytes) = &payload {
-            let room = reserve(&mut self.current.arena, bytes.len(), "a copy of a payload");
-            room.map_err(|error| self.refuse(error))?;
-        }
-        let batch = &mut self.current;
-        batch.payloads.push(match payload {
-            PayloadRef::Shared(owner) => Payload::Shared(owner),
-            PayloadRef::Copied(bytes) => {
-                let start = batch.arena.len();
-                batch.arena.extend_from_slice(bytes);
-                Payload::Arena { start, end: batch.arena.len() }
-            }
-        });
-        batch.payload_bytes += length;
+        self.current.push(payload).map_err(|error| self.refuse(error))?;
         self.within_row = true;
         Ok(())
     }
@@ -246,7 +115,7 @@ impl Rows {
     #[inline]
     pub fn end_row(&mut self) -> Result<()> {
         let started = self.stage_started();
-        let rows = self.current.payloads.len();
+        let rows = self.current.len();
         if let Some(column) = self.current.columns.iter().position(|column| column.len() != rows) {
             return Err(self.miscounted_key(column));
         }
@@ -314,8 +183,7 @@ impl Rows {
 
     /// The run being collected, if it is full.
     pub(crate) fn take_full(&mut self) -> Option<Batch> {
-        let full = self.current.is_full() || self.current.metadata_bytes() >= MAX_BYTES;
-        full.then(|| self.take_current())
+        self.current.is_full().then(|| self.take_current())
     }
 
     /// The run being collected, unless it is empty.
@@ -339,13 +207,7 @@ impl Rows {
         let mut next = self.spare.pop().unwrap_or_default();
         next.first_row = self.row();
         if let Some(schema) = &self.schema {
-            // Memory may come from another source.
-            let fields = schema.fields();
-            let fits = next.columns.len() == fields.len()
-                && next.columns.iter().zip(fields).all(|(column, field)| column.kind() == field.kind);
-            if !fits {
-                next.columns = fields.iter().map(|field| ColumnBuffer::new(field.kind)).collect();
-            }
+            next.fit(schema);
         }
         std::mem::replace(&mut self.current, next)
     }
@@ -364,13 +226,13 @@ impl Rows {
         }
         let fields = metadata.iter().map(|(key, value)| Field { name: (*key).to_owned(), kind: value.kind() });
         let schema = Arc::new(Schema::new(fields.collect()).map_err(|error| self.refuse(error))?);
-        self.current.columns = schema.fields().iter().map(|field| ColumnBuffer::new(field.kind)).collect();
+        self.current.fit(&schema);
         self.schema = Some(Arc::clone(&schema));
         Ok(schema)
     }
 
     fn miscounted_key(&self, column: usize) -> Error {
-        let rows = self.current.payloads.len();
+        let rows = self.current.len();
         let found = self.current.columns.get(column).map_or(0, ColumnBuffer::len);
         match self.schema.as_ref().and_then(|schema| schema.fields().get(column)) {
             Some(Field { name, kind }) if found < rows => self.refuse(format_args!(

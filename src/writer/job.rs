@@ -7,9 +7,9 @@ use crate::error::Result;
 use crate::format::compression::CompressionAlgo;
 use crate::format::record::RecordEncoder;
 
+use super::batch::Batch;
 use super::call::Call;
 use super::encode::Encoded;
-use super::ingest::Batch;
 use super::profile::StageTimes;
 
 /// A batch and its records. While it lives it takes room in the window; when it goes, in whatever way, its memory and the

@@ -10,6 +10,7 @@
 //!
 //! The bytes of a cache depend on its samples and configuration only, never on how samples were grouped into jobs.
 
+mod batch;
 mod cache;
 mod call;
 mod config;
@@ -30,9 +31,10 @@ mod source;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+pub use batch::{PayloadRef, SHARE_FROM, SharedBytes};
 pub use config::WriterConfig;
 pub(crate) use existing::Refuse;
-pub use ingest::{PayloadRef, Rows, SHARE_FROM, SharedBytes};
+pub use ingest::Rows;
 pub use outcome::WriteOutcome;
 pub(crate) use pipeline::write_sources;
 pub use profile::Stage;

@@ -11,11 +11,12 @@ use crate::ids::SourceName;
 use crate::pool::{Task, WorkerPool};
 use crate::progress::{ProgressSink, WriteProgress};
 
+use super::batch::Batch;
 use super::cache::{CacheWrite, Token};
 use super::call::Call;
 use super::config::WriterConfig;
 use super::existing::Existing;
-use super::ingest::{Batch, Rows};
+use super::ingest::Rows;
 use super::job::Job;
 use super::names::{Named, check_collisions};
 use super::outcome::WriteOutcome;

@@ -3,7 +3,8 @@
 use crate::error::Result;
 use crate::value::{MetadataValue, ValueRef};
 
-use super::ingest::{PayloadRef, Rows};
+use super::batch::PayloadRef;
+use super::ingest::Rows;
 use super::profile::Stage;
 
 /// One source of samples, pulled on the thread that called the write.
