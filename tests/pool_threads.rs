@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use dataset_rt::error::Error;
-use dataset_rt::pool::{Chore, Task, WorkerPool};
+use dataset_rt::pool::{Chore, Spare, Task, WorkerPool};
 
 /// Far longer than anything here takes: a test that would hang fails instead.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -155,6 +155,75 @@ fn c09_idle_threads_see_to_chores_until_nobody_wants_them() {
     }
     drop(chore);
     // The sender went with the chore.
+    while receiver.recv_timeout(PATIENCE).is_ok() {}
+    assert!(matches!(receiver.try_recv(), Err(mpsc::TryRecvError::Disconnected)));
+    drop(pool);
+    assert_all_gone();
+}
+
+#[test]
+fn c09_spare_work_is_done_while_there_is_no_task() {
+    let _alone = ALONE.lock();
+    let pool = WorkerPool::new(1).unwrap();
+    let (sender, receiver) = mpsc::channel();
+    let (busy, free) = mpsc::channel::<()>();
+    pool.submit(move || assert!(free.recv().is_err())).unwrap();
+    let left = AtomicUsize::new(3);
+    let parts = sender.clone();
+    let work: Arc<Spare> = Arc::new(move || {
+        let _ = parts.send("spare");
+        left.fetch_sub(1, Ordering::Relaxed) > 1
+    });
+    pool.add_spare_work(&work).unwrap();
+    pool.submit(move || sender.send("task").unwrap()).unwrap();
+    drop(busy);
+    let next = || receiver.recv_timeout(PATIENCE).unwrap();
+    assert_eq!([next(), next(), next(), next()], ["task", "spare", "spare", "spare"]);
+    // A thread that is done with it waits for tasks, and no more is done.
+    Task::spawn(&pool, || Ok(())).unwrap().take().unwrap();
+    assert!(receiver.try_recv().is_err());
+    drop(pool);
+    assert_all_gone();
+}
+
+#[test]
+fn c09_spare_work_without_end_holds_up_neither_tasks_nor_the_end_of_the_pool() {
+    let _alone = ALONE.lock();
+    let pool = WorkerPool::new(2).unwrap();
+    let done = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&done);
+    let work: Arc<Spare> = Arc::new(move || counter.fetch_add(1, Ordering::Relaxed) < usize::MAX);
+    pool.add_spare_work(&work).unwrap();
+    let (sender, receiver) = mpsc::channel();
+    for number in 0..100 {
+        let sender = sender.clone();
+        pool.submit(move || sender.send(number).unwrap()).unwrap();
+    }
+    assert!((0..100).all(|_| receiver.recv_timeout(PATIENCE).is_ok()));
+    while done.load(Ordering::Relaxed) == 0 {
+        thread::yield_now();
+    }
+    drop(pool);
+    assert_all_gone();
+}
+
+#[test]
+fn c09_spare_work_ends_with_its_owner_and_with_a_panic() {
+    let _alone = ALONE.lock();
+    let pool = WorkerPool::new(1).unwrap();
+    let (sender, receiver) = mpsc::channel();
+    let panics = sender.clone();
+    let failing: Arc<Spare> = Arc::new(move || {
+        let _ = panics.send(());
+        panic!("a part that fails");
+    });
+    pool.add_spare_work(&failing).unwrap();
+    receiver.recv_timeout(PATIENCE).unwrap();
+    let work: Arc<Spare> = Arc::new(move || sender.send(()).is_ok());
+    pool.add_spare_work(&work).unwrap();
+    receiver.recv_timeout(PATIENCE).unwrap();
+    drop((work, failing));
+    // The senders went with the work.
     while receiver.recv_timeout(PATIENCE).is_ok() {}
     assert!(matches!(receiver.try_recv(), Err(mpsc::TryRecvError::Disconnected)));
     drop(pool);

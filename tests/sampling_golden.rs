@@ -86,7 +86,10 @@ fn d06_weighted_draws_of_long_tables_are_the_golden_ones() {
     for case in cases {
         let weight = |row: u32| f64::from(row.wrapping_mul(case.multiplier) % case.modulus) + case.offset;
         let weights: Vec<f64> = (0..case.rows).map(weight).collect();
+        let name = format!("{} rows, seed {}", case.rows, case.seed);
         let stream = DrawStream::weighted(&weights, case.seed, &mut one_by_one).unwrap();
-        check(&stream, &case.start, &case.draws, &format!("{} rows, seed {}", case.rows, case.seed));
+        check(&stream, &case.start, &case.draws, &name);
+        let stream = DrawStream::weighted_soon(weights.into(), case.seed, &mut one_by_one).unwrap();
+        check(&stream, &case.start, &case.draws, &format!("{name}, before the table is filled"));
     }
 }

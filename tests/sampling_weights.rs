@@ -4,11 +4,15 @@
 use dataset_rt::cancel::PlainWaiter;
 use dataset_rt::error::Result;
 use dataset_rt::pool::{WorkerPool, run_all};
-use dataset_rt::sampling::{AliasTable, DrawStream, SharedSlice, one_by_one, philox4x64};
+use dataset_rt::sampling::{AliasTable, DrawStream, LazyTable, SharedSlice, one_by_one, philox4x64};
 use proptest::prelude::*;
 
 fn table(weights: &[f64]) -> AliasTable {
     AliasTable::build(weights, &mut one_by_one).unwrap().unwrap()
+}
+
+fn lazy_table(weights: &[f64]) -> LazyTable {
+    LazyTable::new(weights.to_vec().into(), &mut one_by_one).unwrap().unwrap()
 }
 
 /// Units that each row has in all cells together.
@@ -67,6 +71,11 @@ proptest! {
         prop_assume!(weights.iter().any(|weight| weight.to_bits() != weights[0].to_bits()));
         let table = table(&weights);
         prop_assert_eq!(held(&table), lengths(&weights, 80, table.capacity()));
+        let lazy = lazy_table(&weights);
+        for row in 0..table.rows() {
+            prop_assert_eq!(lazy.cell(row), table.cell(row), "row {}", row);
+        }
+        prop_assert_eq!(lazy.cell(table.rows()), None);
     }
 }
 
@@ -81,24 +90,63 @@ fn d06_sums_next_to_a_power_of_two_are_not_rounded() {
     }
 }
 
+const LONG: u32 = 100_000;
+
+/// Weights of long tables.
+fn shapes() -> impl Iterator<Item = (&'static str, Vec<f64>)> {
+    let random = |row: u32| philox4x64([u64::from(row), 0, 0, 0], [1, 2])[0] >> 44;
+    let shapes: [(&str, Box<dyn Fn(u32) -> f64>); 7] = [
+        ("random", Box::new(move |row| f64::from(u32::try_from(random(row)).unwrap() + 1))),
+        ("skewed", Box::new(move |row| 2_f64.powi(i32::try_from(random(row) % 60).unwrap()))),
+        ("rising", Box::new(|row| f64::from(row + 1))),
+        ("falling", Box::new(|row| f64::from(LONG + 1 - row))),
+        ("one heavy", Box::new(|row| if row == 70_000 { 1e9 } else { 1.0 })),
+        ("one light", Box::new(|row| if row == 40_000 { 0.5 } else { 1.0 })),
+        ("in runs", Box::new(|row| if row / 20_000 % 2 == 0 { 5.0 } else { 0.25 })),
+    ];
+    shapes.into_iter().map(|(name, weight)| (name, (0..LONG).map(weight).collect()))
+}
+
 #[test]
 fn d06_every_row_of_a_long_table_holds_its_length() {
-    let rows = 100_000_u32;
-    let random = |row: u32| philox4x64([u64::from(row), 0, 0, 0], [1, 2])[0] >> 44;
-    let shapes: [(&str, &dyn Fn(u32) -> f64); 7] = [
-        ("random", &|row| f64::from(u32::try_from(random(row)).unwrap() + 1)),
-        ("skewed", &|row| 2_f64.powi(i32::try_from(random(row) % 60).unwrap())),
-        ("rising", &|row| f64::from(row + 1)),
-        ("falling", &|row| f64::from(100_001 - row)),
-        ("one heavy", &|row| if row == 70_000 { 1e9 } else { 1.0 }),
-        ("one light", &|row| if row == 40_000 { 0.5 } else { 1.0 }),
-        ("in runs", &|row| if row / 20_000 % 2 == 0 { 5.0 } else { 0.25 }),
-    ];
-    for (name, weight) in shapes {
-        let weights: Vec<f64> = (0..rows).map(weight).collect();
+    for (name, weights) in shapes() {
         let table = table(&weights);
         assert!(held(&table) == lengths(&weights, 8, table.capacity()), "{name}");
     }
+}
+
+#[test]
+fn d06_cells_that_are_worked_out_are_those_of_the_table() {
+    for (name, weights) in shapes() {
+        let (table, lazy) = (table(&weights), lazy_table(&weights));
+        for row in (0..u64::from(LONG)).step_by(7) {
+            assert_eq!(lazy.cell(row), table.cell(row), "{name}, row {row}");
+        }
+    }
+}
+
+#[test]
+fn d06_draws_are_the_same_before_and_after_a_table_is_filled() {
+    let (_, weights) = shapes().next().unwrap();
+    let drawn = |stream: &DrawStream| {
+        let mut rows = vec![0; 5000];
+        stream.draws(3, &mut rows);
+        rows
+    };
+    let expected = drawn(&DrawStream::weighted(&weights, 5, &mut one_by_one).unwrap());
+    let soon = DrawStream::weighted_soon(weights.clone().into(), 5, &mut one_by_one).unwrap();
+    let lazy = soon.lazy_table().unwrap();
+    assert!(drawn(&soon) == expected, "before anything is filled");
+    assert!(lazy.fill_block() && lazy.fill_block());
+    assert!(lazy.filled().is_none() && drawn(&soon) == expected, "while it is filled");
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| while lazy.fill_block() {});
+        }
+    });
+    assert!(lazy.filled().unwrap().cells().as_slice() == table(&weights).cells().as_slice());
+    assert!(drawn(&soon) == expected, "when it is filled");
+    assert!(!lazy.fill_block());
 }
 
 #[test]
@@ -164,7 +212,8 @@ fn d06_equal_weights_need_no_table() {
     for weight in [0.3, 5e-324, 1e300] {
         assert!(AliasTable::build(&[weight; 10], &mut one_by_one).unwrap().is_none());
         let stream = DrawStream::weighted(&[weight; 10], 9, &mut one_by_one).unwrap();
-        assert!(stream.table().is_none());
+        assert!(stream.is_uniform());
+        assert!(DrawStream::weighted_soon(vec![weight; 10].into(), 9, &mut one_by_one).unwrap().is_uniform());
         let uniform = DrawStream::uniform(10, 9).unwrap();
         assert!((17..117).all(|position| stream.draw(position) == uniform.draw(position)));
     }

@@ -116,7 +116,7 @@ impl Dataset {
         }
         let metadata = Metadata { schema: Arc::clone(table.schema()), batches };
         let origin = update::Origin::Export(&metadata_path);
-        let table = update::build(metadata, &origin, &caches, &reader, &pool, waiter)?;
+        let table = update::build(metadata, &origin, None, &caches, &reader, &pool, waiter)?;
         let dataset = Self::over(caches, table, reader, pool)?;
         dataset.set_epoch_len(config.epoch_len)?;
         Ok(dataset)

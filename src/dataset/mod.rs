@@ -2,6 +2,7 @@
 
 mod ahead;
 mod dump;
+mod filling;
 mod metadata;
 mod policy;
 mod population;
@@ -180,6 +181,7 @@ impl Dataset {
     pub fn samples<B: PayloadBuffer>(&self) -> Result<SampleStream<B>> {
         self.with_state(|state| {
             let len = state.epoch_len;
+            state.table.expect_draws(&state.pool)?;
             let start = state.cursor.reserve(len)?;
             Ok(SampleStream::new(
                 Arc::clone(&state.caches),
@@ -234,8 +236,10 @@ impl Dataset {
     /// [`Error::InvalidValue`] when the table breaks a rule: the message names column, row and value;
     /// [`Error::Interrupted`] from `waiter`; else as [`epoch_len`](Self::epoch_len).
     pub fn update_metadata(&self, table: Metadata, waiter: &mut dyn Waiter) -> Result<()> {
-        let (caches, pool) = self.with_state(|state| Ok((Arc::clone(&state.caches), Arc::clone(&state.pool))))?;
-        let table = Arc::new(update::build(table, &update::Origin::User, &caches, &self.config, &pool, waiter)?);
+        let (caches, pool, before) = self.snapshot()?;
+        let origin = update::Origin::User;
+        let table = update::build(table, &origin, Some(&before), &caches, &self.config, &pool, waiter)?;
+        let table = Arc::new(table);
         let replaced = self.with_state(|state| {
             state.epoch_len = table.len();
             state.cursor = Cursor::new();

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use arrow_buffer::ScalarBuffer;
 
 use crate::cancel::Waiter;
+use crate::dataset::filling::Filling;
 use crate::dataset::metadata::{Metadata, fresh_metadata};
 use crate::dataset::population::MappedPopulation;
 use crate::error::{Error, Result};
@@ -19,12 +20,14 @@ use crate::sampling::DrawStream;
 pub(super) struct ActiveTable {
     rows: RowMap,
     draws: DrawStream,
+    /// What is left to do for `draws`.
+    filling: Option<Filling>,
     /// `None` if the table is somewhere else, and only what is needed to draw is here.
     metadata: Option<OnceLock<Arc<Metadata>>>,
 }
 
-/// From a row of the table to the sample it stands for, as a row among all rows of all caches.
-#[derive(Debug)]
+/// From a row of the table to the sample it stands for, as a row among all rows of all caches. Clones share the samples.
+#[derive(Debug, Clone)]
 pub(super) enum RowMap {
     /// Samples in their order, from this one on.
     From(u64),
@@ -50,12 +53,19 @@ impl ActiveTable {
     pub(super) fn fresh(set: &CacheSet, config: &ReaderConfig) -> Result<Self> {
         let rows = set.row_count();
         let draws = if config.shuffle { DrawStream::uniform(rows, config.seed) } else { DrawStream::cyclic(rows) };
-        Ok(Self { rows: RowMap::From(0), draws: draws?, metadata: Some(OnceLock::new()) })
+        Ok(Self { rows: RowMap::From(0), draws: draws?, filling: None, metadata: Some(OnceLock::new()) })
     }
 
     /// A table that was given by the user. `draws` has as many rows as `rows` and `metadata`.
-    pub(super) fn given(rows: RowMap, draws: DrawStream, metadata: Metadata) -> Self {
-        Self { rows, draws, metadata: Some(OnceLock::from(Arc::new(metadata))) }
+    pub(super) fn given(rows: RowMap, draws: DrawStream, metadata: Metadata) -> Result<Self> {
+        let filling = draws.lazy_table().filter(|table| table.filled().is_none()).cloned();
+        let filling = filling.map(Filling::new).transpose()?;
+        Ok(Self { rows, draws, filling, metadata: Some(OnceLock::from(Arc::new(metadata))) })
+    }
+
+    /// Has the pool make later draws faster.
+    pub(super) fn expect_draws(&self, pool: &WorkerPool) -> Result<()> {
+        self.filling.as_ref().map_or(Ok(()), |filling| filling.begin(pool))
     }
 
     /// Some rows of an exported table.
@@ -72,7 +82,7 @@ impl ActiveTable {
         } else {
             DrawStream::cyclic(rows.end - rows.start)
         };
-        Ok(Self { rows: population.samples(rows), draws: draws?, metadata: None })
+        Ok(Self { rows: population.samples(rows), draws: draws?, filling: None, metadata: None })
     }
 
     /// From rows to samples.

@@ -6,6 +6,7 @@ mod chores;
 mod fault;
 mod fork;
 mod lane;
+mod spare;
 mod task;
 
 use std::cell::Cell;
@@ -21,10 +22,12 @@ pub use blocks::{map_blocks, run_all};
 pub use chores::Chore;
 pub use fork::ForkStamp;
 pub use lane::Lane;
+pub use spare::Spare;
 pub use task::Task;
 
 use crate::error::{Error, Result};
 use chores::Chores;
+use spare::SpareWork;
 
 /// Most threads a pool may have.
 pub const MAX_THREADS: usize = 1024;
@@ -53,6 +56,7 @@ pub struct WorkerPool {
     chore_interval: Duration,
     #[cfg(feature = "faults")]
     countdown: fault::Countdown,
+    spare: Arc<SpareWork>,
 }
 
 /// What travels to a thread.
@@ -90,6 +94,7 @@ impl WorkerPool {
         let (sender, receiver) = crossbeam_channel::unbounded();
         let id = NEXT_POOL.fetch_add(1, Ordering::Relaxed);
         let chores = Arc::new(Chores::default());
+        let spare = Arc::new(SpareWork::default());
         let mut pool = Self {
             id,
             stamp: ForkStamp::here()?,
@@ -99,11 +104,12 @@ impl WorkerPool {
             chore_interval: interval,
             #[cfg(feature = "faults")]
             countdown: fault::Countdown::default(),
+            spare: Arc::clone(&spare),
         };
         for number in 0..threads {
-            let (receiver, chores) = (receiver.clone(), Arc::clone(&chores));
+            let (receiver, chores, spare) = (receiver.clone(), Arc::clone(&chores), Arc::clone(&spare));
             let thread = thread::Builder::new().name(format!("drt-worker-{number}"));
-            let spawned = thread.spawn(move || work(id, receiver, &chores, interval));
+            let spawned = thread.spawn(move || work(id, receiver, &chores, interval, &spare));
             match spawned {
                 Ok(handle) => pool.threads.push(handle),
                 // Dropping the pool joins the threads that did start.
@@ -148,6 +154,17 @@ impl WorkerPool {
     /// Has `chore` called by each thread that has been idle for a while, again and again, until its last owner lets go of it.
     pub fn add_chore(&self, chore: &Arc<Chore>) {
         self.chores.add(chore);
+    }
+
+    /// Has `work` done by threads that have no task, until it says that all is done or its last owner lets go of it.
+    ///
+    /// # Errors
+    /// [`Error::Unusable`] in a forked child.
+    pub fn add_spare_work(&self, work: &Arc<Spare>) -> Result<()> {
+        self.check()?;
+        self.spare.add(work);
+        // Wakes those that wait for a task.
+        (0..self.threads()).try_for_each(|_| self.submit(|| ()))
     }
 
     /// Queues `call`. Whoever wants a result, or to help or cancel, uses a [`Task`].
@@ -197,10 +214,11 @@ fn closed() -> Error {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the thread's end of the queue goes with the thread")]
-fn work(pool: u64, jobs: Receiver<Job>, chores: &Chores, interval: Duration) {
+fn work(pool: u64, jobs: Receiver<Job>, chores: &Chores, interval: Duration, spare: &SpareWork) {
     POOL_OF_THREAD.set(pool);
     loop {
-        let job = match jobs.recv_timeout(interval) {
+        let wait = if spare.is_there() { Duration::ZERO } else { interval };
+        let job = match jobs.recv_timeout(wait) {
             Ok(job) => Some(job),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => return,
@@ -210,6 +228,7 @@ fn work(pool: u64, jobs: Receiver<Job>, chores: &Chores, interval: Duration) {
             Some(Job::Call(call)) => call(),
             Some(Job::Task(task)) => task.run_if_queued(),
             Some(Job::Step(step)) => step.run(),
+            None if wait.is_zero() => spare.do_some(),
             None => chores.run(),
         }));
         if let Err(payload) = outcome {

@@ -1,6 +1,8 @@
 //! Rows by weight in one look-up: Walker's alias method in whole numbers.
 
 mod build;
+mod lazy;
+mod lengths;
 mod pairing;
 
 use super::SharedSlice;
@@ -9,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::prefetch::prefetch;
 
 pub use build::{RunBlocks, one_by_one};
+pub use lazy::LazyTable;
 
 /// Draws that are looked up together, so that their cache misses overlap.
 const BATCH: usize = 128;
@@ -76,7 +79,7 @@ impl AliasTable {
         }
         for batch in words.chunks_mut(BATCH) {
             for word in &*batch {
-                if let Some(cell) = cells.get(cell_and_level(*word, cells).0) {
+                if let Some(cell) = cells.get(cell_and_level(*word, cells.len()).0) {
                     prefetch(cell);
                 }
             }
@@ -88,7 +91,7 @@ impl AliasTable {
 
     #[inline]
     fn row_for(&self, cells: &[u64], word: u64) -> u64 {
-        let (row, level) = cell_and_level(word, cells);
+        let (row, level) = cell_and_level(word, cells.len());
         let cell = cells.get(row).copied().unwrap_or(0);
         let (_, level) = wide_product(level, self.capacity);
         if level < cell >> self.alias_bits { row as u64 } else { cell & low_bits(self.alias_bits) }
@@ -103,8 +106,8 @@ const fn alias_bits(rows: u64) -> u32 {
 
 /// The cell that a word falls into, and how high in it, as a share of 2^64.
 #[inline]
-fn cell_and_level(word: u64, cells: &[u64]) -> (usize, u64) {
-    let (level, cell) = wide_product(word, cells.len() as u64);
+fn cell_and_level(word: u64, cells: usize) -> (usize, u64) {
+    let (level, cell) = wide_product(word, cells as u64);
     // Below the number of cells, which fits.
     (usize::try_from(cell).unwrap_or(usize::MAX), level)
 }

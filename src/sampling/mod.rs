@@ -8,8 +8,9 @@ mod philox;
 mod shared_slice;
 mod stream;
 mod total;
+mod vectors;
 
-pub use alias::{AliasTable, RunBlocks, one_by_one};
+pub use alias::{AliasTable, LazyTable, RunBlocks, one_by_one};
 pub use philox::{DRAW_STREAM_VERSION, philox4x64};
 pub use shared_slice::SharedSlice;
 pub use stream::{Cursor, DrawStream};

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use super::philox::{Purpose, Words, below};
-use super::{AliasTable, RunBlocks};
+use super::{AliasTable, LazyTable, RunBlocks, SharedSlice};
 use crate::error::{Error, Result};
 
 /// An endless sequence of row numbers. What stands at a position depends on nothing but the stream and the position,
@@ -19,7 +19,29 @@ enum Kind {
     /// Every row with the same probability.
     Uniform { rows: NonZeroU64, words: Words },
     /// Every row in proportion to its weight.
-    Weighted { table: Arc<AliasTable>, words: Words },
+    Weighted { table: Table, words: Words },
+}
+
+#[derive(Debug, Clone)]
+enum Table {
+    Filled(Arc<AliasTable>),
+    Lazy(Arc<LazyTable>),
+}
+
+impl Table {
+    fn rows(&self) -> u64 {
+        match self {
+            Self::Filled(table) => table.rows(),
+            Self::Lazy(table) => table.rows(),
+        }
+    }
+
+    fn rows_for(&self, words: &mut [u64]) {
+        match self {
+            Self::Filled(table) => table.rows_for(words),
+            Self::Lazy(table) => table.rows_for(words),
+        }
+    }
 }
 
 impl DrawStream {
@@ -51,9 +73,25 @@ impl DrawStream {
         }
     }
 
+    /// The same stream, ready sooner: it draws slowly until its [`lazy_table`](Self::lazy_table) is filled.
+    ///
+    /// # Errors
+    /// As [`AliasTable::build`].
+    pub fn weighted_soon(weights: SharedSlice<f64>, seed: u64, run: &mut RunBlocks<'_>) -> Result<Self> {
+        let rows = weights.as_slice().len() as u64;
+        match LazyTable::new(weights, run)? {
+            None => Self::uniform(rows, seed),
+            Some(table) => Ok(Self::by_weight(Table::Lazy(Arc::new(table)), seed)),
+        }
+    }
+
     /// Rows in proportion to the weights from which `table` was made.
     #[must_use]
     pub fn from_table(table: Arc<AliasTable>, seed: u64) -> Self {
+        Self::by_weight(Table::Filled(table), seed)
+    }
+
+    fn by_weight(table: Table, seed: u64) -> Self {
         Self(Kind::Weighted { table, words: Words::new(seed, Purpose::Weighted) })
     }
 
@@ -66,13 +104,19 @@ impl DrawStream {
         }
     }
 
-    /// The table of a weighted stream.
+    /// The table that somebody should fill, if there is one.
     #[must_use]
-    pub fn table(&self) -> Option<&AliasTable> {
+    pub fn lazy_table(&self) -> Option<&Arc<LazyTable>> {
         match &self.0 {
-            Kind::Weighted { table, .. } => Some(table),
-            Kind::Cyclic { .. } | Kind::Uniform { .. } => None,
+            Kind::Weighted { table: Table::Lazy(table), .. } => Some(table),
+            Kind::Weighted { .. } | Kind::Cyclic { .. } | Kind::Uniform { .. } => None,
         }
+    }
+
+    /// Whether rows come with equal probability.
+    #[must_use]
+    pub fn is_uniform(&self) -> bool {
+        matches!(self.0, Kind::Uniform { .. })
     }
 
     /// The row at one position.

@@ -2,6 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+use super::vectors::{Loop, vectorized};
+
 /// Bits of the largest finite double: the bits of all positive finite doubles are 1 to this, in order of value.
 pub(super) const LARGEST_BITS: u64 = f64::MAX.to_bits();
 
@@ -11,43 +13,34 @@ const SMALLEST_TRUSTED: f64 = 1e-290;
 /// What one pass over some weights finds out.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Survey {
-    smallest_bits: u64,
-    largest_bits: u64,
+    first_bits: u64,
+    /// Bits in which any weight differs from the first.
+    differences: u64,
+    /// The sign bit is set if any weight is not positive and finite.
+    faults: u64,
     rows: usize,
     /// Rounded, in an order that depends on how the rows were split: an estimate.
     sum: f64,
 }
 
 impl Survey {
-    pub(super) const EMPTY: Self = Self { smallest_bits: u64::MAX, largest_bits: 0, rows: 0, sum: 0.0 };
+    pub(super) const EMPTY: Self = Self { first_bits: 0, differences: 0, faults: 0, rows: 0, sum: 0.0 };
 
     pub(super) fn of(weights: &[f64]) -> Self {
-        // Four independent chains, because one would be limited by the latency of the additions.
-        let mut lanes = [Self::EMPTY; 4];
-        let quads = weights.chunks_exact(lanes.len());
-        for (lane, weight) in lanes.iter_mut().zip(quads.remainder()) {
-            lane.add(*weight);
-        }
-        for quad in quads {
-            for (lane, weight) in lanes.iter_mut().zip(quad) {
-                lane.add(*weight);
-            }
-        }
-        lanes.into_iter().fold(Self::EMPTY, Self::joined)
-    }
-
-    fn add(&mut self, weight: f64) {
-        let bits = weight.to_bits();
-        self.smallest_bits = self.smallest_bits.min(bits);
-        self.largest_bits = self.largest_bits.max(bits);
-        self.sum += weight;
-        self.rows += 1;
+        vectorized(Weights(weights))
     }
 
     pub(super) fn joined(self, other: Self) -> Self {
+        if self.rows == 0 {
+            return other;
+        }
+        if other.rows == 0 {
+            return self;
+        }
         Self {
-            smallest_bits: self.smallest_bits.min(other.smallest_bits),
-            largest_bits: self.largest_bits.max(other.largest_bits),
+            first_bits: self.first_bits,
+            differences: self.differences | other.differences | (self.first_bits ^ other.first_bits),
+            faults: self.faults | other.faults,
             rows: self.rows + other.rows,
             sum: self.sum + other.sum,
         }
@@ -55,13 +48,12 @@ impl Survey {
 
     /// Whether all weights are positive and finite.
     pub(super) fn is_valid(&self) -> bool {
-        // Zero is 0; infinity, NaN and everything with a sign bit is above the largest finite number.
-        self.smallest_bits >= 1 && self.largest_bits <= LARGEST_BITS
+        self.faults >> 63 == 0
     }
 
     /// Whether all weights have the same bits.
     pub(super) fn is_equal(&self) -> bool {
-        self.smallest_bits == self.largest_bits
+        self.differences == 0
     }
 
     /// floor(log2(exact sum)), if the estimate leaves no doubt.
@@ -76,8 +68,51 @@ impl Survey {
     }
 }
 
+struct Weights<'a>(&'a [f64]);
+
+impl Loop for Weights<'_> {
+    type Output = Survey;
+
+    #[inline(always)]
+    fn run(self) -> Survey {
+        // Independent chains, because one would be limited by the latency of the additions.
+        const LANES: usize = 16;
+        let first_bits = self.0.first().map_or(0, |weight| weight.to_bits());
+        let (mut sums, mut differences, mut faults) = ([0.0; LANES], [0; LANES], [0; LANES]);
+        let (chunks, rest) = self.0.as_chunks::<LANES>();
+        for chunk in chunks {
+            for (((weight, sum), differences), faults) in
+                chunk.iter().zip(&mut sums).zip(&mut differences).zip(&mut faults)
+            {
+                *sum += weight;
+                *differences |= weight.to_bits() ^ first_bits;
+                *faults |= fault(weight.to_bits());
+            }
+        }
+        let (mut sum, mut all_differences, mut all_faults) = (0.0, 0, 0);
+        for weight in rest {
+            sum += weight;
+            all_differences |= weight.to_bits() ^ first_bits;
+            all_faults |= fault(weight.to_bits());
+        }
+        for ((lane_sum, differences), faults) in sums.into_iter().zip(differences).zip(faults) {
+            sum += lane_sum;
+            all_differences |= differences;
+            all_faults |= faults;
+        }
+        Survey { first_bits, differences: all_differences, faults: all_faults, rows: self.0.len(), sum }
+    }
+}
+
+/// Has the sign bit unless the bits are those of a positive finite number, which are 1 to [`LARGEST_BITS`]: zero and negative
+/// numbers have it after subtracting one, except -0, which has it like infinity and everything above after the other.
+#[inline(always)]
+fn fault(bits: u64) -> u64 {
+    bits.wrapping_sub(1) | LARGEST_BITS.wrapping_sub(bits)
+}
+
 /// floor(log2(number)) of a normal number.
-fn exponent_of(number: f64) -> i32 {
+pub(super) fn exponent_of(number: f64) -> i32 {
     let (exponent, _) = parts(number.to_bits());
     exponent - 1023
 }

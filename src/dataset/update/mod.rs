@@ -15,10 +15,10 @@ use arrow_schema::{DataType, Field, Schema};
 use crate::cancel::Waiter;
 use crate::dataset::metadata::{CACHE_ID, Metadata, SAMPLE_ID, WEIGHT, check_names};
 use crate::dataset::table::ActiveTable;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::pool::{WorkerPool, run_all};
 use crate::reader::{CacheSet, ReaderConfig};
-use crate::sampling::DrawStream;
+use crate::sampling::{DrawStream, SharedSlice};
 use columns::{Column, Places};
 pub(super) use origin::Origin;
 
@@ -43,13 +43,14 @@ struct Block {
     first: usize,
 }
 
-/// Makes an active table of `given`, which comes from `origin`.
+/// Makes an active table of `given`, which comes from `origin`. It may share the ids of the table `before` it.
 ///
 /// # Errors
 /// As `origin` has it for a broken rule, with column, row and value; [`Error::Interrupted`] from `waiter`.
 pub(super) fn build(
     given: Metadata,
     origin: &Origin<'_>,
+    before: Option<&ActiveTable>,
     caches: &CacheSet,
     config: &ReaderConfig,
     pool: &WorkerPool,
@@ -66,18 +67,25 @@ pub(super) fn build(
     let cache_ids = work.numbers::<UInt64Type>(&Column { name: CACHE_ID, place: places.cache_id }, waiter)?;
     let sample_ids = work.numbers::<UInt64Type>(&Column { name: SAMPLE_ID, place: places.sample_id }, waiter)?;
     let weights = work.numbers::<Float64Type>(&Column { name: WEIGHT, place: places.weight }, waiter)?;
-    weights::check(&work, &weights, waiter)?;
-    let rows = rows::row_map(&work, caches, &cache_ids, &sample_ids, waiter)?;
     let (weights, all_weights) = weights::shared(weights)?;
     let draws = if config.shuffle {
-        DrawStream::weighted(&all_weights, config.seed, &mut |blocks, block_work| {
+        let draws = DrawStream::weighted_soon(SharedSlice::new(all_weights), config.seed, &mut |blocks, block_work| {
             run_all(pool, waiter, blocks, &|block, cancel| {
                 cancel.check()?;
                 block_work(block)
             })
-        })?
+        });
+        if let Err(Error::InvalidValue(_)) = &draws {
+            weights::check(&work, &weights, waiter)?;
+        }
+        draws?
     } else {
+        weights::check(&work, &weights, waiter)?;
         DrawStream::cyclic(weights.iter().map(|part| part.len() as u64).sum())?
+    };
+    let rows = match before.and_then(|before| rows::shared(before, &cache_ids, &sample_ids)) {
+        Some(rows) => rows,
+        None => rows::row_map(&work, caches, &cache_ids, &sample_ids, waiter)?,
     };
 
     let number = |name, data_type| Field::new(name, data_type, false);
@@ -95,7 +103,7 @@ pub(super) fn build(
             .map_err(|error| origin.broken(&format!("the table is no valid Arrow table: {error}"), "build it anew"))
     });
     let batches = arranged.collect::<Result<_>>()?;
-    Ok(ActiveTable::given(rows, draws, Metadata { schema, batches }))
+    ActiveTable::given(rows, draws, Metadata { schema, batches })
 }
 
 fn blocks_of(batches: &[RecordBatch]) -> Vec<Block> {

@@ -3,11 +3,13 @@
 use std::sync::{Mutex, PoisonError};
 
 use arrow_array::UInt64Array;
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::UInt64Type;
 
 use super::{Block, Work};
 use crate::cancel::Waiter;
 use crate::dataset::metadata::{CACHE_ID, SAMPLE_ID};
-use crate::dataset::table::RowMap;
+use crate::dataset::table::{ActiveTable, RowMap};
 use crate::error::{Error, Result};
 use crate::ids::{CacheId, SampleId};
 use crate::memory::filled;
@@ -32,6 +34,20 @@ impl<'a> Ids<'a> {
 
 fn part<'a>(ids: &'a [UInt64Array], block: &Block) -> &'a [u64] {
     ids.get(block.batch).and_then(|ids| ids.values().get(block.rows.clone())).unwrap_or_default()
+}
+
+/// What the rows of `before` are, if the ids are in the very memory where that table has them: in a frame that only has other
+/// weights.
+pub(super) fn shared(before: &ActiveTable, cache_ids: &[UInt64Array], sample_ids: &[UInt64Array]) -> Option<RowMap> {
+    let metadata = before.made_metadata()?;
+    let is_same = |name, given: &[UInt64Array]| {
+        let batches = metadata.batches.iter().filter(|batch| batch.num_rows() > 0);
+        let columns = batches.filter_map(|batch| batch.column_by_name(name)?.as_primitive_opt::<UInt64Type>());
+        let (known, given) =
+            (columns.map(|ids| ids.values().as_ptr_range()), given.iter().map(|ids| ids.values().as_ptr_range()));
+        known.eq(given)
+    };
+    (is_same(CACHE_ID, cache_ids) && is_same(SAMPLE_ID, sample_ids)).then(|| before.rows().clone())
 }
 
 /// Finds the sample of every row.

@@ -10,80 +10,64 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::build::BLOCK_ROWS;
-use crate::sampling::total::parts;
+use super::lengths::Lengths;
 
-/// Weights as whole numbers that add up to the capacity of all cells.
+/// The rows of a table with their weights and lengths.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Lengths<'a> {
+struct Rows<'a> {
     weights: &'a [f64],
-    /// Biased exponent at which the left-aligned 64-bit significand is the length.
-    top: i32,
-    /// So many of the first rows are longer by one, because cells of equal capacity hold so much more than the sum.
-    lengthened: usize,
-    capacity: u64,
+    lengths: Lengths,
 }
 
-impl<'a> Lengths<'a> {
-    /// For weights whose sum is at least 2^`magnitude` and less than twice that. A length is floor(weight * 2^scale),
-    /// at least 1, where the scale makes the sum of all weights fill 62 bits.
-    pub(super) fn new(weights: &'a [f64], magnitude: i32) -> Self {
-        let scale = 61 - magnitude;
-        Self { weights, top: 1086 - scale, lengthened: 0, capacity: 0 }
-    }
-
-    /// Chooses the capacity for this sum of all lengths.
-    pub(super) fn fill_up(&mut self, sum: u64) {
-        let rows = self.weights.len() as u64;
-        self.capacity = sum.div_ceil(rows);
-        self.lengthened = usize::try_from(self.capacity * rows - sum).unwrap_or(0);
-    }
-
-    pub(super) fn capacity(&self) -> u64 {
-        self.capacity
-    }
-
+impl Rows<'_> {
     #[inline]
-    fn length(&self, row: usize, weight: f64) -> u64 {
-        let (exponent, significand) = parts(weight.to_bits());
-        let aligned = significand << 11;
-        let shift = self.top - exponent;
-        // Lengths stay below 2^62, as their sum does; only subnormal numbers are ever shifted to the left.
-        let length = if shift >= 0 {
-            aligned.checked_shr(shift.cast_unsigned()).unwrap_or(0)
-        } else {
-            aligned << shift.unsigned_abs()
-        };
-        length.max(1) + u64::from(row < self.lengthened)
-    }
-
     fn at(&self, row: usize) -> Option<u64> {
-        self.weights.get(row).map(|weight| self.length(row, *weight))
+        self.weights.get(row).map(|weight| self.lengths.length(row, *weight))
     }
 
     /// The rows among `rows` that exist, with their lengths.
     fn of(&self, rows: Range<usize>) -> impl Iterator<Item = (usize, u64)> {
         let first = rows.start;
         let weights = self.weights.get(first..rows.end.min(self.weights.len())).unwrap_or_default();
-        weights.iter().zip(first..).map(|(weight, row)| (row, self.length(row, *weight)))
+        weights.iter().zip(first..).map(|(weight, row)| (row, self.lengths.length(row, *weight)))
     }
 
-    /// Sum of the lengths of a block.
-    pub(super) fn sum(&self, block: usize) -> u64 {
-        self.of(rows_of(block)).map(|(_, length)| length).sum()
+    #[inline]
+    fn deficit(&self, length: u64) -> u64 {
+        self.lengths.capacity().saturating_sub(length)
     }
 
-    /// What the tiles of a block add to the two lines.
-    pub(super) fn tiles(&self, block: usize) -> Vec<Tile> {
-        let tile = |first: usize| {
-            let (mut rows, mut sum, mut excess) = (0, 0, 0);
-            for (_, length) in self.of(first..first + TILE_ROWS) {
-                rows += 1;
-                sum += length;
-                excess += length.saturating_sub(self.capacity);
+    #[inline]
+    fn excess(&self, length: u64) -> u64 {
+        length.saturating_sub(self.lengths.capacity())
+    }
+
+    /// The first row whose piece of a line ends where `reached` says, and that end. `size` gives what rows add to the line.
+    fn find(&self, tile_ends: &[u64], size: impl Fn(Tile) -> u64, reached: impl Fn(u64) -> bool) -> (usize, u64) {
+        let mut first = tile_ends.partition_point(|end| !reached(*end)) * TILE_ROWS;
+        let mut end = end_before(first, tile_ends);
+        while first < self.weights.len() {
+            let next = end + size(self.add_up(first..first + STEP_ROWS));
+            if reached(next) {
+                break;
             }
-            Tile { deficit: self.capacity * rows + excess - sum, excess }
-        };
-        rows_of(block).step_by(TILE_ROWS).map(tile).collect()
+            (first, end) = (first + STEP_ROWS, next);
+        }
+        for (row, length) in self.of(first..first + STEP_ROWS) {
+            end += size(Tile { deficit: self.deficit(length), excess: self.excess(length) });
+            if reached(end) {
+                return (row, end);
+            }
+        }
+        // Never: both lines have the same length.
+        (0, end)
+    }
+
+    /// What some rows add to the two lines.
+    fn add_up(&self, rows: Range<usize>) -> Tile {
+        let weights = self.weights.get(rows.start..rows.end.min(self.weights.len())).unwrap_or_default();
+        let (sum, excess) = self.lengths.sum_and_excess(weights, rows.start);
+        Tile { deficit: self.lengths.capacity() * weights.len() as u64 + excess - sum, excess }
     }
 }
 
@@ -93,25 +77,34 @@ fn rows_of(block: usize) -> Range<usize> {
 }
 
 /// Rows at whose ends the two lines are known.
-const TILE_ROWS: usize = 1 << 10;
+const TILE_ROWS: usize = 1 << 9;
 
-/// What the rows of one tile add to the two lines.
+/// Rows that are added up together on the way to a row.
+const STEP_ROWS: usize = 32;
+
+/// What some rows add to the two lines.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tile {
     deficit: u64,
     excess: u64,
 }
 
-/// The two lines, known at the ends of tiles.
+/// What the tiles of one block add to the two lines.
+pub(super) fn tiles(lengths: Lengths, weights: &[f64], block: usize) -> Vec<Tile> {
+    let rows = Rows { weights, lengths };
+    rows_of(block).step_by(TILE_ROWS).map(|first| rows.add_up(first..first + TILE_ROWS)).collect()
+}
+
+/// The two lines, known at the ends of tiles. Asks for the same weights each time.
 #[derive(Debug)]
-pub(super) struct Pairing<'a> {
-    lengths: Lengths<'a>,
+pub(super) struct Pairing {
+    lengths: Lengths,
     deficit_ends: Vec<u64>,
     excess_ends: Vec<u64>,
 }
 
-impl<'a> Pairing<'a> {
-    pub(super) fn new(lengths: Lengths<'a>, tiles: &[Tile]) -> Self {
+impl Pairing {
+    pub(super) fn new(lengths: Lengths, tiles: &[Tile]) -> Self {
         let ends = |size: fn(&Tile) -> u64| {
             let mut end = 0;
             tiles.iter().map(|tile| (end += size(tile), end).1).collect()
@@ -119,45 +112,71 @@ impl<'a> Pairing<'a> {
         Self { lengths, deficit_ends: ends(|tile| tile.deficit), excess_ends: ends(|tile| tile.excess) }
     }
 
-    /// Fills the cells of one block; `pack` makes a cell from its threshold and its alias.
-    pub(super) fn fill(&self, block: usize, cells: &mut [u64], pack: impl Fn(u64, usize) -> u64) {
-        let capacity = self.lengths.capacity;
+    pub(super) fn capacity(&self) -> u64 {
+        self.lengths.capacity()
+    }
+
+    /// Threshold and alias of the cell of one row.
+    pub(super) fn cell(&self, weights: &[f64], row: usize) -> (u64, usize) {
+        let (rows, capacity) = (Rows { weights, lengths: self.lengths }, self.capacity());
+        let Some(length) = rows.at(row) else { return (capacity, row) };
+        let tile = row / TILE_ROWS * TILE_ROWS;
+        let before = rows.add_up(tile..row);
+        match length.cmp(&capacity) {
+            Ordering::Equal => (capacity, row),
+            Ordering::Less => {
+                let deficit = end_before(tile, &self.deficit_ends) + before.deficit;
+                (length, self.heavy_behind(&rows, deficit))
+            }
+            Ordering::Greater => {
+                let excess = end_before(tile, &self.excess_ends) + before.excess + rows.excess(length);
+                let (_, light_end) = rows.find(&self.deficit_ends, |sizes| sizes.deficit, |end| end >= excess);
+                let lack = light_end - excess;
+                (capacity - lack, if lack > 0 { self.heavy_behind(&rows, excess) } else { row })
+            }
+        }
+    }
+
+    /// The first row whose excess ends behind this place.
+    fn heavy_behind(&self, rows: &Rows<'_>, place: u64) -> usize {
+        rows.find(&self.excess_ends, |sizes| sizes.excess, |end| end > place).0
+    }
+
+    /// Gives places within the block, thresholds and aliases of its cells to `set`; for each cell once, in no order.
+    pub(super) fn fill(&self, weights: &[f64], block: usize, mut set: impl FnMut(usize, u64, usize)) {
+        let (all, capacity) = (Rows { weights, lengths: self.lengths }, self.capacity());
         let rows = rows_of(block);
         let mut deficit = end_before(rows.start, &self.deficit_ends);
         let mut excess = end_before(rows.start, &self.excess_ends);
         let mut heavies = Walk::new(&self.excess_ends);
         let mut lights = Walk::new(&self.deficit_ends);
-        let excess_of = |row| Some(self.lengths.at(row)?.saturating_sub(capacity));
-        let deficit_of = |row| Some(capacity.saturating_sub(self.lengths.at(row)?));
         // Place and threshold of a heavy row with a lack of its own: its cell waits for the next heavy row.
         let mut waiting: Option<(usize, u64)> = None;
-        for (place, (row, length)) in self.lengths.of(rows).enumerate() {
-            let cell = match length.cmp(&capacity) {
-                Ordering::Equal => pack(capacity, row),
+        for (place, (row, length)) in all.of(rows).enumerate() {
+            match length.cmp(&capacity) {
+                Ordering::Equal => set(place, capacity, row),
                 Ordering::Less => {
-                    heavies.to(|end| end > deficit, excess_of);
+                    heavies.to(|end| end > deficit, |row| Some(all.excess(all.at(row)?)));
                     deficit += capacity - length;
-                    pack(length, heavies.row)
+                    set(place, length, heavies.row);
                 }
                 Ordering::Greater => {
                     if let Some((place, threshold)) = waiting.take() {
-                        set(cells, place, pack(threshold, row));
+                        set(place, threshold, row);
                     }
                     excess += length - capacity;
-                    lights.to(|end| end >= excess, deficit_of);
+                    lights.to(|end| end >= excess, |row| Some(all.deficit(all.at(row)?)));
                     let lack = lights.end - excess;
                     if lack > 0 {
                         waiting = Some((place, capacity - lack));
+                    } else {
+                        set(place, capacity, row);
                     }
-                    pack(capacity, row)
                 }
-            };
-            set(cells, place, cell);
+            }
         }
         if let Some((place, threshold)) = waiting {
-            let mut heavies = Walk::new(&self.excess_ends);
-            heavies.to(|end| end > excess, excess_of);
-            set(cells, place, pack(threshold, heavies.row));
+            set(place, threshold, self.heavy_behind(&all, excess));
         }
     }
 }
@@ -165,12 +184,6 @@ impl<'a> Pairing<'a> {
 /// Where a line is at the start of a tile.
 fn end_before(first_row: usize, tile_ends: &[u64]) -> u64 {
     (first_row / TILE_ROWS).checked_sub(1).and_then(|tile| tile_ends.get(tile)).copied().unwrap_or(0)
-}
-
-fn set(cells: &mut [u64], place: usize, cell: u64) {
-    if let Some(slot) = cells.get_mut(place) {
-        *slot = cell;
-    }
 }
 
 /// A place on one of the two lines, which only moves forward.
@@ -192,8 +205,7 @@ impl<'a> Walk<'a> {
     fn to(&mut self, reached: impl Fn(u64) -> bool, size: impl Fn(usize) -> Option<u64>) {
         while !reached(self.end) {
             if self.next_row.is_multiple_of(TILE_ROWS) {
-                self.next_row = self.tile_ends.partition_point(|end| !reached(*end)) * TILE_ROWS;
-                self.end = end_before(self.next_row, self.tile_ends);
+                self.skip_tiles(&reached);
             }
             // There always is one: both lines have the same length.
             let Some(size) = size(self.next_row) else { return };
@@ -202,5 +214,15 @@ impl<'a> Walk<'a> {
             self.end += size;
             self.next_row += 1;
         }
+    }
+
+    /// Goes to the tile with the first row whose piece ends where `reached` says. Often that is the next one.
+    fn skip_tiles(&mut self, reached: &impl Fn(u64) -> bool) {
+        let next = self.next_row / TILE_ROWS;
+        let ends = self.tile_ends.get(next..).unwrap_or_default();
+        let skipped =
+            if ends.first().is_none_or(|end| reached(*end)) { 0 } else { ends.partition_point(|end| !reached(*end)) };
+        self.next_row = (next + skipped) * TILE_ROWS;
+        self.end = end_before(self.next_row, self.tile_ends);
     }
 }
