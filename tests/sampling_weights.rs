@@ -92,10 +92,12 @@ fn d06_sums_next_to_a_power_of_two_are_not_rounded() {
 
 const LONG: u32 = 100_000;
 
+type Shape = (&'static str, Box<dyn Fn(u32) -> f64>);
+
 /// Weights of long tables.
 fn shapes() -> impl Iterator<Item = (&'static str, Vec<f64>)> {
     let random = |row: u32| philox4x64([u64::from(row), 0, 0, 0], [1, 2])[0] >> 44;
-    let shapes: [(&str, Box<dyn Fn(u32) -> f64>); 7] = [
+    let shapes: [Shape; 7] = [
         ("random", Box::new(move |row| f64::from(u32::try_from(random(row)).unwrap() + 1))),
         ("skewed", Box::new(move |row| 2_f64.powi(i32::try_from(random(row) % 60).unwrap()))),
         ("rising", Box::new(|row| f64::from(row + 1))),

@@ -106,6 +106,7 @@ impl Loop for Weights<'_> {
 
 /// Has the sign bit unless the bits are those of a positive finite number, which are 1 to [`LARGEST_BITS`]: zero and negative
 /// numbers have it after subtracting one, except -0, which has it like infinity and everything above after the other.
+#[expect(clippy::inline_always, reason = "see `Loop`")]
 #[inline(always)]
 fn fault(bits: u64) -> u64 {
     bits.wrapping_sub(1) | LARGEST_BITS.wrapping_sub(bits)

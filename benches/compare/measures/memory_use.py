@@ -23,10 +23,13 @@ def iterating(held: Held, count: int, seed: int, *, in_rows: bool = False) -> Fi
 
 
 def new_weights_kept(held: Held, count: int, seed: int) -> Figures:
-    """What is kept for each row after new weights were given and a sample was drawn."""
+    """What is kept for each row after new weights were given and many samples were drawn."""
     dataset = held.candidate.fresh_dataset(held.data)
     start = status("RssAnon")
     held.candidate.reweigh(dataset, held.candidate.weighted_table(dataset))
+    # As many as it takes until the sampling table is there, which is filled meanwhile.
+    for _ in dataset:
+        pass
     return {"value": (status("RssAnon") - start) / held.count}
 
 

@@ -93,6 +93,7 @@ impl Lengths {
 }
 
 /// Length of a weight without branches. Subnormal numbers have the shortest one.
+#[expect(clippy::inline_always, reason = "see `Loop`")]
 #[inline(always)]
 fn plain_length(top: u64, weight: f64) -> u64 {
     let bits = weight.to_bits();
@@ -114,6 +115,7 @@ struct SumAndExcess<'a> {
 impl Loop for SumAndExcess<'_> {
     type Output = (u64, u64);
 
+    #[expect(clippy::inline_always, reason = "see `Loop`")]
     #[inline(always)]
     fn run(self) -> (u64, u64) {
         self.weights.iter().fold((0, 0), |(sum, excess): (u64, u64), weight| {

@@ -343,3 +343,46 @@ def test_d09_column_with_a_nul_in_its_name_is_told(runtime: drt.DatasetRuntime, 
     assert [sample.metadata for sample in dataset] == [{"a\0b": 1}]
     with pytest.raises(ValueError, match="has a NUL in its name, which tables cannot have; iterate over the samples"):
         dataset.get_metadata()
+
+
+def weighted(frame: pl.DataFrame, step: int) -> pl.DataFrame:
+    return frame.with_columns(weight=pl.int_range(pl.len()) * step % 97 + 1.0)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pl.DataFrame.clear,
+        lambda frame: frame.reverse(),
+        lambda frame: frame.filter(pl.col("number") % 3 == 0),
+        lambda frame: pl.concat([frame.head(9000), frame]),
+        lambda frame: frame.sample(fraction=1, shuffle=True, seed=1),
+    ],
+    ids=["as they are", "reversed", "some", "some twice", "mixed"],
+)
+def test_d10_new_weights_for_the_same_rows_draw_as_a_table_given_anew(runtime, tmp_path, rows):
+    paths = write(runtime, tmp_path, numbered("a", 20_000), numbered("b", 15_000))
+    dataset = opened(runtime, paths, shuffle=True)
+    if rows is not pl.DataFrame.clear:
+        dataset.update_metadata(rows(dataset.get_metadata()))
+    for step in (7, 11):
+        frame = weighted(dataset.get_metadata(), step)
+        dataset.update_metadata(frame)
+        # The same ids in other memory, and a table that nothing was drawn from yet.
+        other = opened(runtime, paths, shuffle=True)
+        other.update_metadata(frame.with_columns(pl.col("cache_id", "sample_id").cast(pl.Int64)))
+        drawn = [(sample.cache_id, sample.sample_id) for sample in dataset]
+        assert drawn == [(sample.cache_id, sample.sample_id) for sample in other]
+        given = frame.select("cache_id", "sample_id").unique()
+        assert (
+            pl.DataFrame(drawn, schema=given.schema, orient="row").unique().join(given, on=given.columns).height > 1000
+        )
+
+
+@pytest.mark.parametrize("part", [slice(0, 3), slice(1, 5), slice(0, 5, 2)], ids=str)
+def test_d10_a_part_of_the_same_memory_is_another_table(dataset, part):
+    frame = dataset.get_metadata().rechunk()
+    dataset.update_metadata(frame)
+    dataset.update_metadata(dataset.get_metadata()[part])
+    expected = list(range(3)) + list(range(2))
+    assert numbers(dataset) == expected[part]
