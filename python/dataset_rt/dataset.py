@@ -111,7 +111,8 @@ class CachedDataset:
 
         Rows may be missing, repeated and in any order; each is one entry of the sampling population. The epoch length
         becomes the number of rows, and the cursor starts over. A table that is refused changes nothing. Values edited
-        in stored columns are kept in the table, but samples always carry what the cache holds.
+        in stored columns are kept in the table, but samples always carry what the cache holds. Ids and weights are
+        copied; other columns may share the memory of arrays that the table was made of, which should then stay as they are.
 
         Raises:
             TypeError: The argument is no table, or a lazy one.

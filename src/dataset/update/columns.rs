@@ -1,9 +1,11 @@
 //! Finds the columns that a table must have, and turns ids and weights into the one type they are kept in.
 
 use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray, RecordBatch};
+use arrow_buffer::ScalarBuffer;
 use arrow_cast::CastOptions;
 use arrow_cast::display::array_value_to_string;
 use arrow_schema::{DataType, FieldRef, SchemaRef};
@@ -14,8 +16,9 @@ use crate::dataset::metadata::{CACHE_ID, SAMPLE_ID, WEIGHT, stored_type};
 use crate::dataset::type_name::type_name;
 use crate::error::{Error, Result};
 use crate::format::schema::Schema;
-use crate::memory::with_room;
-use crate::pool::map_blocks;
+use crate::memory::filled;
+use crate::pool::run_all;
+use crate::prefetch::advise_huge_pages;
 
 /// Where the columns of a given table are.
 #[derive(Debug)]
@@ -147,40 +150,84 @@ fn is_number(data_type: &DataType) -> bool {
     data_type.is_integer() || data_type.is_floating() || data_type.is_decimal()
 }
 
+/// A column of numbers as one type, without nulls.
+#[derive(Debug)]
+pub(super) struct Numbers<T: ArrowPrimitiveType> {
+    /// One array for each batch.
+    pub(super) parts: Vec<PrimitiveArray<T>>,
+    /// All of them in one piece, if they are.
+    pub(super) whole: Option<ScalarBuffer<T::Native>>,
+}
+
+impl<T: ArrowPrimitiveType> Numbers<T> {
+    fn of_parts(parts: Vec<PrimitiveArray<T>>) -> Self {
+        let whole = if let [only] = parts.as_slice() { Some(only.values().clone()) } else { None };
+        Self { parts, whole }
+    }
+}
+
 impl Work<'_> {
-    /// A column of numbers as the type `T`, one array for each batch, without nulls. Shares memory where it can.
+    /// A column of numbers as the type `T`. Shares memory only with a file: what a user gives may be the memory of an array
+    /// that is changed later, and was perhaps changed since it was last given.
     pub(super) fn numbers<T: ArrowPrimitiveType>(
         &self,
         column: &Column,
         waiter: &mut dyn Waiter,
-    ) -> Result<Vec<PrimitiveArray<T>>> {
+    ) -> Result<Numbers<T>> {
         let arrays: Vec<&ArrayRef> =
             self.batches.iter().filter_map(|batch| batch.columns().get(column.place)).collect();
-        if arrays.iter().all(|array| *array.data_type() == T::DATA_TYPE && array.null_count() == 0) {
-            let shared = arrays.iter().map(|array| {
-                let numbers = array.as_primitive::<T>();
-                PrimitiveArray::new(numbers.values().clone(), None)
-            });
-            return Ok(shared.collect());
+        let plain: Option<Vec<&PrimitiveArray<T>>> = arrays
+            .iter()
+            .map(|array| array.as_primitive_opt::<T>().filter(|numbers| numbers.null_count() == 0))
+            .collect();
+        if let (Some(plain), Origin::Export(_)) = (&plain, self.origin) {
+            let parts = plain.iter().map(|numbers| PrimitiveArray::new(numbers.values().clone(), None));
+            return Ok(Numbers::of_parts(parts.collect()));
         }
-        let mut whole = Vec::with_capacity(arrays.len());
-        for array in &arrays {
-            whole.push(with_room::<T::Native>(array.len(), "a column of the table")?);
-        }
-        let parts = map_blocks(self.pool, waiter, self.blocks.len(), &|number, cancel| {
-            cancel.check()?;
-            let Some(block) = self.blocks.get(number) else { return Ok(None) };
-            let Some(array) = arrays.get(block.batch) else { return Ok(None) };
-            let part = array.slice(block.rows.start, block.rows.len());
-            convert::<T>(&part, column, block, self.origin).map(|numbers| Some((block.batch, numbers)))
-        })?;
-        for (batch, numbers) in parts.into_iter().flatten() {
-            if let Some(whole) = whole.get_mut(batch) {
-                whole.extend_from_slice(numbers.values());
+        let rows = self.blocks.iter().map(|block| block.rows.len()).sum();
+        let mut whole = filled(T::Native::default(), rows, "a column of the table")?;
+        advise_huge_pages(&mut whole);
+        fill_blocks(self, &mut whole, waiter, &|block, part| {
+            let Some(array) = arrays.get(block.batch) else { return Ok(()) };
+            let shared = plain.as_ref().and_then(|plain| plain.get(block.batch)?.values().get(block.rows.clone()));
+            if let Some(numbers) = shared {
+                part.copy_from_slice(numbers);
+            } else {
+                let given = array.slice(block.rows.start, block.rows.len());
+                part.copy_from_slice(convert::<T>(&given, column, block, self.origin)?.values());
             }
-        }
-        Ok(whole.into_iter().map(|numbers| PrimitiveArray::new(numbers.into(), None)).collect())
+            Ok(())
+        })?;
+        let whole = ScalarBuffer::from(whole);
+        let mut first = 0;
+        let parts = self.batches.iter().map(|batch| {
+            let numbers = whole.slice(first, batch.num_rows());
+            first += batch.num_rows();
+            PrimitiveArray::new(numbers, None)
+        });
+        Ok(Numbers { parts: parts.collect(), whole: Some(whole.clone()) })
     }
+}
+
+/// Has the pool fill `whole`, which has a place for each row of the table: `fill` does so for a block.
+pub(super) fn fill_blocks<T: Send>(
+    work: &Work<'_>,
+    whole: &mut [T],
+    waiter: &mut dyn Waiter,
+    fill: &(dyn Fn(&Block, &mut [T]) -> Result<()> + Sync),
+) -> Result<()> {
+    let mut rest = whole;
+    let mut parts = Vec::with_capacity(work.blocks.len());
+    for block in &work.blocks {
+        let (part, later) = rest.split_at_mut(block.rows.len());
+        parts.push(Mutex::new(part));
+        rest = later;
+    }
+    run_all(work.pool, waiter, parts.len(), &|number, cancel| {
+        cancel.check()?;
+        let (Some(block), Some(part)) = (work.blocks.get(number), parts.get(number)) else { return Ok(()) };
+        fill(block, &mut part.lock().unwrap_or_else(PoisonError::into_inner))
+    })
 }
 
 fn convert<T: ArrowPrimitiveType>(

@@ -8,7 +8,7 @@ mod weights;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::types::{Float64Type, UInt64Type};
+use arrow_array::types::Float64Type;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 
@@ -64,29 +64,28 @@ pub(super) fn build(
         return Err(origin
             .broken("expected a table with at least one row, found none", "keep the samples that should be drawn"));
     }
-    let cache_ids = work.numbers::<UInt64Type>(&Column { name: CACHE_ID, place: places.cache_id }, waiter)?;
-    let sample_ids = work.numbers::<UInt64Type>(&Column { name: SAMPLE_ID, place: places.sample_id }, waiter)?;
     let weights = work.numbers::<Float64Type>(&Column { name: WEIGHT, place: places.weight }, waiter)?;
-    let (weights, all_weights) = weights::shared(weights)?;
     let draws = if config.shuffle {
-        let draws = DrawStream::weighted_soon(SharedSlice::new(all_weights), config.seed, &mut |blocks, block_work| {
+        let whole = SharedSlice::new(weights::whole(&weights)?);
+        let draws = DrawStream::weighted_soon(whole, config.seed, &mut |blocks, block_work| {
             run_all(pool, waiter, blocks, &|block, cancel| {
                 cancel.check()?;
                 block_work(block)
             })
         });
         if let Err(Error::InvalidValue(_)) = &draws {
-            weights::check(&work, &weights, waiter)?;
+            weights::check(&work, &weights.parts, waiter)?;
         }
         draws?
     } else {
-        weights::check(&work, &weights, waiter)?;
-        DrawStream::cyclic(weights.iter().map(|part| part.len() as u64).sum())?
+        weights::check(&work, &weights.parts, waiter)?;
+        DrawStream::cyclic(weights.parts.iter().map(|part| part.len() as u64).sum())?
     };
-    let rows = match before.and_then(|before| rows::shared(before, &cache_ids, &sample_ids)) {
-        Some(rows) => rows,
-        None => rows::row_map(&work, caches, &cache_ids, &sample_ids, waiter)?,
-    };
+    let rows::Identities { cache_ids, sample_ids, rows } =
+        match before.and_then(|before| rows::shared(before, work.batches, &places)) {
+            Some(identities) => identities,
+            None => rows::identities(&work, caches, &places, waiter)?,
+        };
 
     let number = |name, data_type| Field::new(name, data_type, false);
     let table = places.arrange(
@@ -95,7 +94,7 @@ pub(super) fn build(
             .map(Arc::new),
     );
     let schema = Arc::new(Schema::new(table));
-    let numbers = cache_ids.into_iter().zip(sample_ids).zip(weights);
+    let numbers = cache_ids.into_iter().zip(sample_ids).zip(weights.parts);
     let arranged = batches.iter().zip(numbers).map(|(batch, ((cache_ids, sample_ids), weights))| {
         let numbers: [ArrayRef; 3] = [Arc::new(cache_ids), Arc::new(sample_ids), Arc::new(weights)];
         let columns = places.arrange_columns(batch, numbers);

@@ -1,11 +1,10 @@
 //! Which sample each row of a table stands for.
 
-use std::sync::{Mutex, PoisonError};
-
-use arrow_array::UInt64Array;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::UInt64Type;
+use arrow_array::{Array as _, RecordBatch, UInt64Array};
 
+use super::columns::{Column, Places, fill_blocks};
 use super::{Block, Work};
 use crate::cancel::Waiter;
 use crate::dataset::metadata::{CACHE_ID, SAMPLE_ID};
@@ -13,7 +12,7 @@ use crate::dataset::table::{ActiveTable, RowMap};
 use crate::error::{Error, Result};
 use crate::ids::{CacheId, SampleId};
 use crate::memory::filled;
-use crate::pool::{map_blocks, run_all};
+use crate::pool::map_blocks;
 use crate::reader::{Cache, CacheSet};
 
 /// Rows that are compared before looking at the result.
@@ -36,29 +35,48 @@ fn part<'a>(ids: &'a [UInt64Array], block: &Block) -> &'a [u64] {
     ids.get(block.batch).and_then(|ids| ids.values().get(block.rows.clone())).unwrap_or_default()
 }
 
-/// What the rows of `before` are, if the ids are in the very memory where that table has them: in a frame that only has other
-/// weights.
-pub(super) fn shared(before: &ActiveTable, cache_ids: &[UInt64Array], sample_ids: &[UInt64Array]) -> Option<RowMap> {
+/// The ids of all batches, and the samples they stand for.
+pub(super) struct Identities {
+    pub(super) cache_ids: Vec<UInt64Array>,
+    pub(super) sample_ids: Vec<UInt64Array>,
+    pub(super) rows: RowMap,
+}
+
+/// Those of `before`, if the given ids are in the very memory where that table has them: in a frame that only has other
+/// weights. Nobody else writes to that memory, which belongs to this library.
+pub(super) fn shared(before: &ActiveTable, batches: &[RecordBatch], places: &Places) -> Option<Identities> {
     let metadata = before.made_metadata()?;
-    let is_same = |name, given: &[UInt64Array]| {
+    let known = |name| -> Option<Vec<UInt64Array>> {
         let batches = metadata.batches.iter().filter(|batch| batch.num_rows() > 0);
-        let columns = batches.filter_map(|batch| batch.column_by_name(name)?.as_primitive_opt::<UInt64Type>());
-        let (known, given) =
-            (columns.map(|ids| ids.values().as_ptr_range()), given.iter().map(|ids| ids.values().as_ptr_range()));
-        known.eq(given)
+        batches.map(|batch| batch.column_by_name(name)?.as_primitive_opt::<UInt64Type>().cloned()).collect()
     };
-    (is_same(CACHE_ID, cache_ids) && is_same(SAMPLE_ID, sample_ids)).then(|| before.rows().clone())
+    let given = |place: usize| -> Option<Vec<&UInt64Array>> {
+        batches.iter().map(|batch| batch.columns().get(place)?.as_primitive_opt::<UInt64Type>()).collect()
+    };
+    let is_same = |known: &[UInt64Array], given: &[&UInt64Array]| {
+        let places = |ids: &UInt64Array| ids.values().as_ptr_range();
+        given.iter().all(|ids| ids.null_count() == 0)
+            && known.iter().map(places).eq(given.iter().map(|ids| places(ids)))
+    };
+    let (cache_ids, sample_ids) = (known(CACHE_ID)?, known(SAMPLE_ID)?);
+    let same = is_same(&cache_ids, &given(places.cache_id)?) && is_same(&sample_ids, &given(places.sample_id)?);
+    same.then(|| Identities { cache_ids, sample_ids, rows: before.rows().clone() })
 }
 
 /// Finds the sample of every row.
-pub(super) fn row_map(
+pub(super) fn identities(
     work: &Work<'_>,
     caches: &CacheSet,
-    cache_ids: &[UInt64Array],
-    sample_ids: &[UInt64Array],
+    places: &Places,
     waiter: &mut dyn Waiter,
-) -> Result<RowMap> {
-    let ids = Ids { cache_ids, sample_ids };
+) -> Result<Identities> {
+    let mut ids = |name, place| work.numbers::<UInt64Type>(&Column { name, place }, waiter).map(|ids| ids.parts);
+    let (cache_ids, sample_ids) = (ids(CACHE_ID, places.cache_id)?, ids(SAMPLE_ID, places.sample_id)?);
+    let rows = row_map(work, caches, &Ids { cache_ids: &cache_ids, sample_ids: &sample_ids }, waiter)?;
+    Ok(Identities { cache_ids, sample_ids, rows })
+}
+
+fn row_map(work: &Work<'_>, caches: &CacheSet, ids: &Ids<'_>, waiter: &mut dyn Waiter) -> Result<RowMap> {
     let rows: usize = work.blocks.iter().map(|block| block.rows.len()).sum();
     if rows as u64 == caches.row_count() {
         let in_order = map_blocks(work.pool, waiter, work.blocks.len(), &|number, cancel| {
@@ -73,9 +91,9 @@ pub(super) fn row_map(
     }
     if u32::try_from(caches.row_count()).is_ok() {
         let narrow = |row: u64| u32::try_from(row).unwrap_or(u32::MAX);
-        list(work, caches, &ids, narrow, rows, waiter).map(|samples| RowMap::Narrow(samples.into()))
+        list(work, caches, ids, narrow, rows, waiter).map(|samples| RowMap::Narrow(samples.into()))
     } else {
-        list(work, caches, &ids, |row| row, rows, waiter).map(|samples| RowMap::Wide(samples.into()))
+        list(work, caches, ids, |row| row, rows, waiter).map(|samples| RowMap::Wide(samples.into()))
     }
 }
 
@@ -112,21 +130,10 @@ fn list<T: Copy + Default + Send>(
     waiter: &mut dyn Waiter,
 ) -> Result<Vec<T>> {
     let mut all = filled(T::default(), rows, "the rows of the table")?;
-    let mut rest = all.as_mut_slice();
-    let mut parts = Vec::with_capacity(work.blocks.len());
-    for block in &work.blocks {
-        let (part, later) = rest.split_at_mut(block.rows.len());
-        parts.push(Mutex::new(part));
-        rest = later;
-    }
-    run_all(work.pool, waiter, parts.len(), &|number, cancel| {
-        cancel.check()?;
-        let (Some(block), Some(part)) = (work.blocks.get(number), parts.get(number)) else { return Ok(()) };
+    fill_blocks(work, &mut all, waiter, &|block, part| {
         let (cache_ids, sample_ids) = ids.of(block);
-        let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
         let mut known: Option<(u64, u64, u64)> = None;
-        for (offset, ((cache_id, sample_id), slot)) in cache_ids.iter().zip(sample_ids).zip(part.iter_mut()).enumerate()
-        {
+        for (offset, ((cache_id, sample_id), slot)) in cache_ids.iter().zip(sample_ids).zip(part).enumerate() {
             let (_, start, count) = match known {
                 Some(known) if known.0 == *cache_id => known,
                 _ => *known.insert(find_cache(work, caches, *cache_id, block.first + offset)?),
@@ -138,7 +145,6 @@ fn list<T: Copy + Default + Send>(
         }
         Ok(())
     })?;
-    drop(parts);
     Ok(all)
 }
 

@@ -1,8 +1,10 @@
 //! Rules for weights, and one buffer for all of them.
 
 use arrow_array::Float64Array;
+use arrow_array::types::Float64Type;
 use arrow_buffer::ScalarBuffer;
 
+use super::columns::Numbers;
 use super::{Origin, Work};
 use crate::cancel::Waiter;
 use crate::dataset::metadata::WEIGHT;
@@ -52,23 +54,15 @@ fn not_a_weight(row: usize, weight: f64, origin: &Origin<'_>) -> Error {
     origin.broken(&format!("column {WEIGHT:?}, row {row}: expected a positive finite number, found {weight}"), advice)
 }
 
-/// The weights of each batch, and those of all batches in one piece, which they share.
-pub(super) fn shared(weights: Vec<Float64Array>) -> Result<(Vec<Float64Array>, ScalarBuffer<f64>)> {
-    if let [only] = weights.as_slice() {
-        let whole = only.values().clone();
-        return Ok((weights, whole));
+/// The weights in one piece.
+pub(super) fn whole(weights: &Numbers<Float64Type>) -> Result<ScalarBuffer<f64>> {
+    if let Some(whole) = &weights.whole {
+        return Ok(whole.clone());
     }
-    let mut whole = with_room(weights.iter().map(|part| part.values().len()).sum(), "the weights of the table")?;
-    for part in &weights {
+    let rows = weights.parts.iter().map(|part| part.values().len()).sum();
+    let mut whole = with_room(rows, "the weights of the table")?;
+    for part in &weights.parts {
         whole.extend_from_slice(part.values());
     }
-    let whole = ScalarBuffer::from(whole);
-    let mut first = 0;
-    let parts = weights.into_iter().map(|part| {
-        let len = part.values().len();
-        let values = whole.slice(first, len);
-        first += len;
-        Float64Array::new(values, None)
-    });
-    Ok((parts.collect(), whole))
+    Ok(ScalarBuffer::from(whole))
 }

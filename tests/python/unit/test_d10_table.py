@@ -5,6 +5,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -386,3 +387,36 @@ def test_d10_a_part_of_the_same_memory_is_another_table(dataset, part):
     dataset.update_metadata(dataset.get_metadata()[part])
     expected = list(range(3)) + list(range(2))
     assert numbers(dataset) == expected[part]
+
+
+def test_d10_arrays_that_are_changed_in_place_count_when_they_are_given(runtime, tmp_path):
+    rows = 20_000
+    paths = write(runtime, tmp_path, numbered("a", rows))
+    dataset, other = opened(runtime, paths, shuffle=True), opened(runtime, paths, shuffle=True)
+    cache_ids, numbers_ = np.zeros(rows, np.uint64), np.arange(rows)
+    cache_ids[:] = dataset.get_metadata()["cache_id"][0]
+    sample_ids, weights = np.arange(rows, dtype=np.uint64), np.arange(rows) % 7 + 1.0
+
+    def frame():
+        return pa.table(
+            {"cache_id": cache_ids, "sample_id": sample_ids, "number": numbers_, "weight": weights}
+        )  # none of them is copied
+
+    def drawn(samples):
+        return [(sample.cache_id, sample.sample_id) for sample in samples]
+
+    for _ in range(3):
+        dataset.update_metadata(frame())
+        other.update_metadata(frame())
+        started, expected_ids = iter(dataset), sample_ids.copy()
+        expected = drawn(other)
+        # Neither what was given nor what is given next is the dataset's own.
+        weights[:] = weights[::-1].copy() * 3
+        sample_ids[:] = np.roll(sample_ids, 5)
+        assert drawn(started) == expected
+        assert dataset.get_metadata()["sample_id"].to_list() == expected_ids.tolist()
+    in_order = opened(runtime, paths)
+    for _ in range(2):
+        in_order.update_metadata(frame())
+        assert [sample.sample_id for sample in in_order] == sample_ids.tolist()
+        sample_ids[:] = sample_ids[::-1].copy()

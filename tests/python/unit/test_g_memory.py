@@ -126,5 +126,5 @@ def test_d10_no_memory_for_a_table_is_a_memory_error_and_changes_nothing(
     done = run_python(UPDATE, str(path))
     assert (done.returncode, done.stderr) == (0, "")
     message, rows = done.stdout.splitlines()
-    assert "cannot allocate 20000000 bytes for the rows of the table" in message
+    assert "cannot allocate 40000000 bytes for a column of the table" in message
     assert rows == "1000"
