@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchOptions, StructArray};
+use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchOptions, make_array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -118,11 +118,25 @@ impl Stream {
         let table = DataType::Struct(schema.fields().clone());
         // SAFETY: the structure was just filled by the stream, whose schema gave the type.
         unsafe { forget_absent_buffers(&mut exported, &table) };
-        // SAFETY: as above.
-        let data = unsafe { from_ffi_and_data_type(exported, table) }.map_err(unreadable)?;
+        let (offset, rows) = (exported.offset(), exported.len());
+        if exported.num_children() != schema.fields().len() {
+            return Err(unreadable("a batch has other columns than the stream says"));
+        }
+        let columns = schema.fields().iter().enumerate().map(|(number, field)| {
+            // Each column by itself, so that one that is kept does not keep the others.
+            // SAFETY: whoever exported the batch filled this many places with arrays. One that is moved out counts as
+            // released there, and all the rest is released with `exported`, at the end of this function.
+            let column = unsafe { FFI_ArrowArray::from_raw(*exported.children.add(number)) };
+            // SAFETY: the schema of the stream gave the type.
+            let data = unsafe { from_ffi_and_data_type(column, field.data_type().clone()) }.map_err(unreadable)?;
+            if offset.checked_add(rows).is_none_or(|end| end > data.len()) {
+                return Err(unreadable("a column has fewer rows than its batch"));
+            }
+            Ok(make_array(data.slice(offset, rows)))
+        });
+        let columns = columns.collect::<Result<_>>()?;
         // Without columns only this says how many rows there are.
-        let options = RecordBatchOptions::new().with_row_count(Some(data.len()));
-        let columns = StructArray::from(data).into_parts().1;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options).map(Some).map_err(unreadable)
     }
 

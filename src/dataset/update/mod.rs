@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::types::Float64Type;
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::{Array as _, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 
 use crate::cancel::Waiter;
@@ -58,7 +58,10 @@ pub(super) fn build(
 ) -> Result<ActiveTable> {
     check_names(caches)?;
     let places = Places::find(&given.schema, caches.schema(), origin)?;
-    let batches: Vec<RecordBatch> = given.batches.into_iter().filter(|batch| batch.num_rows() > 0).collect();
+    let mut batches: Vec<RecordBatch> = given.batches.into_iter().filter(|batch| batch.num_rows() > 0).collect();
+    if let Some(known) = before.and_then(ActiveTable::made_metadata) {
+        take_back(&mut batches, known);
+    }
     let work = Work { blocks: blocks_of(&batches), batches: &batches, pool, origin };
     if work.blocks.is_empty() {
         return Err(origin
@@ -103,6 +106,24 @@ pub(super) fn build(
     });
     let batches = arranged.collect::<Result<_>>()?;
     ActiveTable::given(rows, draws, Metadata { schema, batches })
+}
+
+/// Puts the arrays of `known` in the place of those that are in the very same memory: they went out with a table and came back,
+/// and what came back keeps the table alive that they went out with, and so all tables before it.
+fn take_back(batches: &mut [RecordBatch], known: &Metadata) {
+    let known = known.batches.iter().filter(|batch| batch.num_rows() > 0);
+    for (batch, known) in batches.iter_mut().zip(known) {
+        let schema = batch.schema();
+        let columns = batch.columns().iter().zip(schema.fields()).map(|(given, field)| {
+            let known = known.column_by_name(field.name());
+            let is_same = |known: &&ArrayRef| known.to_data().ptr_eq(&given.to_data());
+            Arc::clone(known.filter(is_same).unwrap_or(given))
+        });
+        // With the same types and lengths nothing can fail.
+        if let Ok(taken) = RecordBatch::try_new(Arc::clone(&schema), columns.collect()) {
+            *batch = taken;
+        }
+    }
 }
 
 fn blocks_of(batches: &[RecordBatch]) -> Vec<Block> {

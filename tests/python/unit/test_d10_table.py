@@ -10,7 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from support import Listed, numbered, numbers, opened, write
+from support import Listed, numbered, numbers, opened, run_python, write
 
 import dataset_rt as drt
 
@@ -420,3 +420,39 @@ def test_d10_arrays_that_are_changed_in_place_count_when_they_are_given(runtime,
         in_order.update_metadata(frame())
         assert [sample.sample_id for sample in in_order] == sample_ids.tolist()
         sample_ids[:] = sample_ids[::-1].copy()
+
+
+KEPT = """
+import sys
+import polars as pl
+import dataset_rt as drt
+
+def anonymous():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("RssAnon"))
+
+def changed(frame, way, step):
+    frame = frame.with_columns(weight=pl.int_range(pl.len()) % 7 + 1.0 + step)
+    if way == "arrow":
+        return frame.to_arrow()
+    if way == "other":
+        return frame.with_columns(number=pl.col("number") + 1, extra=pl.int_range(pl.len()))
+    return frame
+
+runtime = drt.DatasetRuntime(num_workers=1)
+dataset = runtime.cached_dataset([sys.argv[1]], reader_config=drt.ReaderConfig(seed=1))
+for step in range(400):
+    dataset.update_metadata(changed(dataset.get_metadata(), sys.argv[2], step))
+    if step == 100:
+        base = anonymous()
+print(anonymous() - base)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no other way to see the memory of a process")
+@pytest.mark.parametrize("way", ["frame", "arrow", "other"])
+def test_d10_tables_that_came_back_are_let_go_of(runtime, tmp_path, way):
+    (path,) = write(runtime, tmp_path, Listed("a", [(b"", {"number": row, "text": "x" * 20}) for row in range(20_000)]))
+    kept = int(run_python(KEPT, str(path), way).stdout)
+    # A column of each of 300 tables would be 46,875 KiB.
+    assert kept < 15_000, f"{kept} KiB"
