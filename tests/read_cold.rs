@@ -11,6 +11,7 @@ mod reading;
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cache_files::CacheFiles;
@@ -20,7 +21,7 @@ use dataset_rt::error::Result;
 use dataset_rt::ids::SampleId;
 use dataset_rt::mapped::MappedFile;
 use dataset_rt::prefetch::{is_in_memory, waits_for_disk};
-use dataset_rt::reader::{Drawn, Manner, ReaderConfig, announce};
+use dataset_rt::reader::{CacheSet, Drawn, Manner, ReaderConfig, announce};
 use dataset_rt::runtime::Runtime;
 use reading::{in_order, open, pass, validated};
 
@@ -204,15 +205,16 @@ fn d05_announced_records_come_into_memory_without_being_read() {
     assert!(!caches.temperature().is_cold());
 }
 
+/// What a cache that is opened in order has, and nothing of it in memory; `None` where files cannot be taken out of memory.
+fn opened_cold(path: &PathBuf) -> Option<Arc<CacheSet>> {
+    evict_cache(path).then(|| open(std::slice::from_ref(path), in_order()).caches().unwrap())
+}
+
 #[test]
 fn d05_records_in_order_are_brought_into_memory() {
     let base = tempfile::tempdir().unwrap();
     let path = cache(base.path());
-    if !evict_cache(&path) {
-        return;
-    }
-    let dataset = open(std::slice::from_ref(&path), in_order());
-    let caches = dataset.caches().unwrap();
+    let Some(caches) = opened_cold(&path) else { return };
     let drawn = || Drawn { rows: (0..SAMPLES).collect(), others: Vec::new() };
     let announced = announce(&caches, Manner::Bring, drawn);
     assert!(announced.in_runs && announced.rows == drawn().rows);
@@ -225,12 +227,8 @@ fn d05_records_in_order_are_brought_into_memory() {
         announce(&caches, Manner::Bring, drawn);
     }
     assert!(!caches.temperature().is_cold());
-    drop((dataset, caches));
-    if !evict_cache(&path) {
-        return;
-    }
-    let dataset = open(&[path], in_order());
-    let caches = dataset.caches().unwrap();
+    drop(caches);
+    let Some(caches) = opened_cold(&path) else { return };
     for _ in 0..8 {
         announce(&caches, Manner::Bring, || Drawn { rows: Vec::new(), others: vec![SAMPLES - 2] });
     }
@@ -241,11 +239,7 @@ fn d05_records_in_order_are_brought_into_memory() {
 fn d05_what_is_not_drawn_stays_on_disk() {
     let base = tempfile::tempdir().unwrap();
     let path = cache(base.path());
-    if !evict_cache(&path) {
-        return;
-    }
-    let dataset = open(std::slice::from_ref(&path), in_order());
-    let caches = dataset.caches().unwrap();
+    let Some(caches) = opened_cold(&path) else { return };
     let map = |file: &str| MappedFile::open(path.join(file).as_path()).unwrap();
     // Nobody reads the index only to see whether others are in memory.
     announce(&caches, Manner::Bring, || Drawn { rows: Vec::new(), others: vec![20, 190] });
